@@ -8,7 +8,8 @@
 #include <sys/types.h>
 
 int dir_open(int dirfd, const char *path, int *ret_fd, struct fail *f);
-int dir_make(int dirfd, const char *path, mode_t mode, struct fail *f); /* parents too; existing is fine */
+int dir_make(int dirfd, const char *path, mode_t mode,
+	     struct fail *f); /* parents too; existing is fine */
 int file_open(int dirfd, const char *path, int flags, mode_t mode, int *ret_fd, struct fail *f);
 int file_slurp(int dirfd, const char *path, size_t max, char **ret, size_t *ret_n, struct fail *f);
 /* Write to a temporary name, fsync, rename over, fsync the directory: the old or the new content,

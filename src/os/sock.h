@@ -10,7 +10,8 @@ int sock_unix_listen(int dirfd, const char *name, int type, int *ret_fd, struct 
 int sock_unix_connect(int dirfd, const char *name, int type, int *ret_fd, struct fail *f);
 int sock_pair(int type, int ret[2]);
 /* host: an IPv4 or IPv6 literal. port 0: any free one; *ret_port says which. */
-int sock_tcp_listen(const char *host, uint16_t port, int *ret_fd, uint16_t *ret_port, struct fail *f);
+int sock_tcp_listen(const char *host, uint16_t port, int *ret_fd, uint16_t *ret_port,
+		    struct fail *f);
 int sock_accept(int fd, int *ret_fd); /* -EAGAIN when there is none */
 
 #endif
