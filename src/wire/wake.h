@@ -7,6 +7,10 @@
  * echoes the preface there, and only then HTTP/2 starts. The host discards until the echo.
  * A newer wake replaces an older one at any moment; the host repeats it with a new nonce (WAKE_RETRY_MS) until all ports echoed.
  *
+ * Order: space-init echoes the wake record on space.wake once the old sessions are gone, and the host
+ * sends the prefaces only after that echo. Without it a preface could reach the guest before the wake
+ * (QEMU serves the ports in no promised order) and an old session would swallow it: one retry lost.
+ *
  *   wake:    "SPACEWK1" be64 generation  16 bytes nonce      (32 bytes)
  *   preface: "SPACEPF1"                  16 bytes nonce      (24 bytes) */
 #ifndef SPACE_WIRE_WAKE_H
