@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#undef sprintf /* glibc makes it a macro under clang with _FORTIFY_SOURCE */
+
 #pragma GCC poison strcpy strcat sprintf vsprintf strtok strncpy strncat
 #pragma GCC poison atoi atol atoll strtol strtoul strtoll strtoull gets localtime gmtime
 #pragma GCC poison mktemp tmpnam system popen

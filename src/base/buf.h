@@ -16,9 +16,10 @@ struct buf {
 void buf_init(struct buf *b, size_t max_bytes); /* allocates nothing yet */
 void buf_done(struct buf *b);                   /* leaves an empty buffer with max 0 */
 
+/* Borrowed until the next call that takes a buf. */
 static inline const uint8_t *buf_data(const struct buf *b)
 {
-	return b->p + b->off;
+	return b->p ? b->p + b->off : (const uint8_t *)"";
 }
 static inline size_t buf_len(const struct buf *b)
 {
@@ -29,7 +30,7 @@ static inline size_t buf_room(const struct buf *b)
 	return b->max - b->len;
 }
 
-int buf_append(struct buf *b, const void *p, size_t n); /* all of it, or -ENOBUFS and nothing */
+int buf_append(struct buf *b, const void *p, size_t n); /* all, or -ENOBUFS (-ENOMEM) and nothing */
 int buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Room for direct reading: returns space for at least 1 and at most `want` bytes and sets *ret_n,

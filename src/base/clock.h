@@ -4,8 +4,8 @@
 
 #include "base/defs.h"
 
-#define NS_PER_MS 1000000ULL
-#define NS_PER_S  1000000000ULL
+#define NS_PER_MS ((uint64_t)1000000)
+#define NS_PER_S  ((uint64_t)1000000000)
 
 uint64_t clock_mono_ns(void);
 uint64_t clock_real_ns(void);

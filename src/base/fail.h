@@ -20,7 +20,7 @@ int fail_set(struct fail *f, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* The same, with ": <what errno says of -code>" at the end. */
 int fail_errno(struct fail *f, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* Puts a sentence before the text and returns f->code. */
+/* Puts a sentence and ": " before the text and returns f->code; -EIO when f is NULL. */
 int fail_prefix(struct fail *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #endif
