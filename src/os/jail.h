@@ -15,6 +15,8 @@
 
 #include "base/fail.h"
 
+#include <sys/types.h>
+
 #define JAIL_LIBEXEC "/usr/bin" /* programs, as the keeper sees them */
 #define JAIL_QEMU    "/usr/bin/qemu-system-x86_64"
 #define JAIL_KEEPER  "/usr/bin/space-keeper"
@@ -51,15 +53,19 @@ struct jail_argv {
 };
 void jail_argv_done(struct jail_argv *a);
 
-/* `tail`: NULL-terminated arguments after the program's name, or NULL. Results are complete
- * command lines; `ret` is overwritten. */
-void jail_argv_keeper(const struct jail_paths *p, bool kvm, const char *const *tail,
+/* `tail`: NULL-terminated arguments after the program's name, or NULL. info_fd >= 0: the descriptor
+ * (in bwrap) to which bwrap writes {"child-pid": N, ...}: the pid of the program itself, as the
+ * caller's PID namespace counts, because of --as-pid-1. Results are complete command lines; `ret` is
+ * overwritten. */
+void jail_argv_keeper(const struct jail_paths *p, bool kvm, int info_fd, const char *const *tail,
 		      struct jail_argv *ret);
-/* info_fd >= 0: the descriptor (in bwrap) to which bwrap writes {"child-pid": N, ...}: the pid of
- * the program itself, as the caller's PID namespace counts, because of --as-pid-1. */
 void jail_argv_qemu(const struct jail_paths *p, bool kvm, int info_fd, const char *const *tail,
 		    struct jail_argv *ret);
 void jail_argv_daemon(const struct jail_paths *p, int info_fd, const char *const *tail,
 		      struct jail_argv *ret);
+
+/* Reads what came through an info_fd, whole. -EBADMSG when it names no child. */
+int jail_info_parse(const char *text, size_t n, pid_t *ret_pid);
+#define JAIL_INFO_MAX 512
 
 #endif
