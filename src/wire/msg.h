@@ -77,9 +77,12 @@ void msg_head_print(struct wr *out, enum msg_type type, uint32_t seq);
 #define SANDBOX_ID_SIZE (SANDBOX_ID_LEN + 1)
 bool sandbox_id_valid(const char *id);
 
-#define TOKEN_SIZE 65 /* 64 hex digits and a NUL */
-#define VARIANT_ID_SIZE 65
+#define TOKEN_SIZE 65 /* 64 lower-case hex digits and a NUL, or "" */
+#define VARIANT_ID_SIZE 65 /* [a-z0-9._-], no leading dot, or "" */
 #define CMDLINE_SIZE 1024
+#define VM_MEMORY_MIN_MIB 128
+#define VM_MEMORY_MAX_MIB 65536
+#define VM_VCPUS_MAX 32
 
 enum accel { ACCEL_TCG, ACCEL_KVM, ACCELS };
 const char *accel_name(enum accel a); /* "tcg", "kvm" */
@@ -111,8 +114,8 @@ struct vm_spec {
 	char token[TOKEN_SIZE];     /* of space-daemon's client side; "" = open */
 	char variant[VARIANT_ID_SIZE]; /* which RAM image; "" while it is being made */
 	enum accel accel;
-	uint32_t memory_mib; /* 128..65536 */
-	uint32_t vcpus;      /* 1..32 */
+	uint32_t memory_mib; /* VM_MEMORY_MIN_MIB..VM_MEMORY_MAX_MIB */
+	uint32_t vcpus;      /* 1..VM_VCPUS_MAX */
 	char cmdline[CMDLINE_SIZE]; /* boot only */
 };
 enum vm_boot_fd { BOOT_FD_RAM, BOOT_FD_KERNEL, BOOT_FD_INITRD, BOOT_FD_BASE, BOOT_FD_LAYER,
