@@ -7,9 +7,10 @@
 #include "os/pidfd.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
+
+#define TREE_PATH_MAX 256 /* of a tree or its link's target */
 
 struct tree_rule {
 	const char *path;
@@ -41,7 +42,7 @@ static int need_program(const char *path, const char *package, struct fail *f)
  * same place as /usr/lib/x86_64-linux-gnu where /lib is a link. */
 static bool is_below_link(const char *path)
 {
-	char top[PATH_MAX];
+	char top[TREE_PATH_MAX];
 	const char *slash = strchr(path + 1, '/');
 	struct stat st;
 
@@ -68,7 +69,7 @@ static bool tree_wanted(const struct tree_rule *r, const struct stat *st)
 static void probe_tree(const struct tree_rule *r, struct jail_paths *p)
 {
 	struct jail_tree *t = &p->tree[p->n_trees];
-	char target[PATH_MAX];
+	char target[TREE_PATH_MAX];
 	struct stat st;
 	ssize_t n;
 
@@ -76,7 +77,7 @@ static void probe_tree(const struct tree_rule *r, struct jail_paths *p)
 		return;
 	if (S_ISLNK(st.st_mode)) {
 		n = readlink(r->path, target, sizeof target);
-		if (n <= 0)
+		if (n <= 0 || (size_t)n == sizeof target)
 			return;
 		t->link = xstrndup(target, (size_t)n);
 	}
