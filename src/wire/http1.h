@@ -6,7 +6,8 @@
  *   - names and methods are RFC 9110 tokens; Host exactly once (HTTP/1.1), a valid host[:port]
  *   - Content-Length once and digits only; Transfer-Encoding exactly "chunked", once, HTTP/1.1 only,
  *     never together with Content-Length
- *   - origin-form target (or "*" for OPTIONS) of visible ASCII without '#'
+ *   - origin-form target (or "*" for OPTIONS) of visible ASCII without '#'; no CONNECT
+ *   - Expect is "100-continue" or absent; Connection is a list of tokens
  *   - chunk extensions and trailers: read over within a limit, never passed on */
 #ifndef SPACE_WIRE_HTTP1_H
 #define SPACE_WIRE_HTTP1_H
@@ -17,8 +18,9 @@
 #define HTTP1_TARGET_MAX  (16u * 1024)
 #define HTTP1_FIELDS_MAX  100
 #define HTTP1_METHOD_MAX  24
-#define HTTP1_CHUNK_LINE_MAX 256
-#define HTTP1_TRAILER_MAX 8192
+#define HTTP1_HOST_MAX 261       /* a 255 byte name, a colon, a port */
+#define HTTP1_CHUNK_LINE_MAX 256 /* size and extensions, without CRLF */
+#define HTTP1_TRAILER_MAX 8192   /* all trailers, with their CRLFs */
 
 struct http1_str { /* borrowed from the bytes parsed; not NUL-terminated */
 	const char *p;
@@ -45,12 +47,18 @@ struct http1_request {
 
 /* Parses a head from the front of p. *ret_used: bytes of the head. Returns 0 (complete),
  * -EAGAIN (need more), or -EBADMSG with *ret_status the answer's status (400, 414, 431, 501, 505)
- * and *ret_why a static sentence. At HTTP1_HEAD_MAX "need more" becomes 431. */
+ * and *ret_why a static sentence. At HTTP1_HEAD_MAX "need more" becomes 431. What a prefix is refused
+ * for, the whole is refused for, with the same status: it does not matter how bytes arrive. */
 int http1_request_parse(struct http1_request *ret, const void *p, size_t n, size_t *ret_used,
 			unsigned *ret_status, const char **ret_why);
 
 /* The only field of that name (ASCII case-insensitive). NULL: none, or more than one. */
 const struct http1_str *http1_find(const struct http1_request *r, const char *name);
+
+/* Is it a token / may it be a value: what one of us prints must pass these first. */
+bool http1_name_valid(const char *p, size_t n);
+bool http1_value_valid(const char *p, size_t n); /* also: no blank at either end */
+const char *http1_status_text(unsigned status);  /* "Not Found"; "" when we have no words for it */
 
 /* Decoder of a chunked body: a state machine fed with what came in. */
 struct http1_chunked {
