@@ -166,14 +166,12 @@ static void add_trees(struct jail_argv *a, const struct jail_paths *p, bool with
 	}
 }
 
-static void add_dev(struct jail_argv *a, bool kvm)
+static void add_kvm(struct jail_argv *a, bool kvm)
 {
-	static const char *const dev[] = {"--dev", "/dev", NULL};
-	static const char *const dev_kvm[] = {"--dev-bind-try", "/dev/kvm", "/dev/kvm", NULL};
+	static const char *const bind[] = {"--dev-bind", "/dev/kvm", "/dev/kvm", NULL};
 
-	add_all(a, dev);
 	if (kvm)
-		add_all(a, dev_kvm);
+		add_all(a, bind);
 }
 
 static void add_end(struct jail_argv *a, const char *program, const char *const *tail)
@@ -216,7 +214,10 @@ void jail_argv_keeper(const struct jail_paths *p, bool kvm, int info_fd, const c
 		NULL,
 	};
 	/* bwrap builds the inner roots on /tmp; an empty, read-only folder does. */
-	static const char *const inner[] = {"--dir", "/tmp", "--proc", "/proc", NULL};
+	static const char *const inner[] = {"--dir", "/tmp", "--proc", "/proc",
+					    "--dev", "/dev", NULL};
+	/* A file system of its own, on which anybody inside could store files. */
+	static const char *const dev[] = {"--remount-ro", "/dev", NULL};
 	AUTO(str_drop) char *keeper = xasprintf("%s/space-keeper", p->libexec);
 	AUTO(str_drop) char *daemon = xasprintf("%s/space-daemon", p->libexec);
 
@@ -230,7 +231,8 @@ void jail_argv_keeper(const struct jail_paths *p, bool kvm, int info_fd, const c
 	add_bind(ret, keeper, JAIL_KEEPER);
 	add_bind(ret, daemon, JAIL_DAEMON);
 	add_all(ret, inner);
-	add_dev(ret, kvm);
+	add_kvm(ret, kvm);
+	add_all(ret, dev);
 	add_end(ret, JAIL_KEEPER, tail);
 }
 
@@ -267,8 +269,8 @@ void jail_argv_qemu(const struct jail_paths *p, bool kvm, int info_fd, const cha
 	add_inner(ret, p, "sandbox", info_fd);
 	add_bind(ret, p->qemu, JAIL_QEMU);
 	add_trees(ret, p, true);
-	add_all(ret, proc); /* QEMU opens its RAM and keys as /proc/self/fd/N */
-	add_dev(ret, kvm);
+	add_all(ret, proc); /* QEMU opens its RAM and keys as /proc/self/fd/N; it needs no /dev */
+	add_kvm(ret, kvm);
 	add_end(ret, JAIL_QEMU, tail);
 }
 
