@@ -13,7 +13,7 @@ struct watch;
 struct sigwatch;
 
 struct loop *loop_new(void); /* aborts when the kernel refuses */
-void loop_free(struct loop *l);
+void loop_free(struct loop *l); /* every watcher was freed before; waits for loop_work */
 void loop_run(struct loop *l); /* until loop_stop() */
 void loop_stop(struct loop *l);
 
@@ -24,10 +24,12 @@ void timer_clear(struct timer *t);
 bool timer_is_set(const struct timer *t);
 void timer_free(struct timer *t); /* NULL is fine, as for all _free here */
 
-/* Readiness of a file descriptor (borrowed; free the watch before closing it). `events` is a set
- * of WATCH_*; 0 stops watching. An error or hang-up is reported as readable and writable. */
+/* Readiness of a file descriptor (borrowed; free the watch before closing it; one watch a
+ * descriptor; made non-blocking here). `events` is a set of WATCH_*; 0 stops watching. A level, not
+ * an edge. An error or hang-up is reported as readable and writable. Not for plain files. */
 #define WATCH_READ  1
 #define WATCH_WRITE 2
+#define WATCH_GONE  4 /* a socket's peer will send no more (or is gone): seen without reading */
 struct watch *watch_new(struct loop *l, int fd, void (*cb)(void *arg, int events), void *arg);
 void watch_set(struct watch *w, int events);
 void watch_free(struct watch *w);
@@ -43,6 +45,6 @@ void loop_later(struct loop *l, void (*cb)(void *arg), void *arg);
 /* Runs work on a pool thread, then done in the loop. Not cancellable. */
 void loop_work(struct loop *l, void (*work)(void *arg), void (*done)(void *arg), void *arg);
 
-uint64_t loop_now_ns(struct loop *l); /* CLOCK_MONOTONIC at the start of this turn */
+uint64_t loop_now_ns(struct loop *l); /* CLOCK_MONOTONIC at the start of this turn, whole ms */
 
 #endif
