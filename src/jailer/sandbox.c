@@ -182,7 +182,7 @@ static int start(struct table *t, const struct jail_start *q, const int *fds, st
 	if (err == 0)
 		err = run_jail(t, q, fds, &cg, s, f);
 	if (err < 0)
-		(void)cgroup_remove(&t->limits, &cg); /* nobody was put into it */
+		(void)cgroup_remove(&t->limits, q->id); /* nobody was put into it */
 	return err;
 }
 
@@ -385,17 +385,9 @@ static void step_starting(const struct table *t, struct sandbox *s)
 }
 
 /* Everything is gone when the monitor is reaped and the cgroup, if there is one, could be removed. */
-static bool step_ending(struct table *t, struct sandbox *s)
+static bool step_ending(const struct table *t, const struct sandbox *s)
 {
-	AUTO(cgroup_done) struct cgroup cg;
-	int err;
-
-	if (s->monitor > 0)
-		return false;
-	err = cgroup_open(&t->limits, s->id, &cg);
-	if (err == -ENOENT)
-		return true;
-	return err == 0 && cgroup_remove(&t->limits, &cg) == 0;
+	return s->monitor == 0 && cgroup_remove(&t->limits, s->id) == 0;
 }
 
 static void step_running(struct sandbox *s)

@@ -456,19 +456,24 @@ static int put_limits(const struct cgroup_base *b, const struct cgroup *c,
 	return 0;
 }
 
-static int open_trees(const struct cgroup_base *b, struct cgroup *c)
+static int open_trees(const struct cgroup_base *b, const char *id, struct cgroup *c)
 {
+	size_t found = 0;
+
 	for (size_t i = 0; i < b->n; i++) {
-		c->dir_fd[i] = openat(b->dir_fd[i], c->name,
-				      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		c->dir_fd[i] =
+			openat(b->dir_fd[i], id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (c->dir_fd[i] < 0 && errno == ENOENT)
+			continue;
 		if (c->dir_fd[i] < 0)
 			return -errno;
 		c->procs_fd[i] = openat(c->dir_fd[i], "cgroup.procs", O_WRONLY | O_CLOEXEC);
 		if (c->procs_fd[i] < 0)
 			return -errno;
+		found++;
 	}
 	c->n = b->n;
-	return 0;
+	return found == 0 && b->n > 0 ? -ENOENT : 0;
 }
 
 int cgroup_open(const struct cgroup_base *b, const char *id, struct cgroup *ret)
@@ -478,9 +483,7 @@ int cgroup_open(const struct cgroup_base *b, const char *id, struct cgroup *ret)
 
 	cgroup_reset(&c);
 	cgroup_reset(ret);
-	err = str_copy(c.name, sizeof c.name, id);
-	if (err == 0)
-		err = open_trees(b, &c);
+	err = open_trees(b, id, &c);
 	if (err < 0) {
 		cgroup_done(&c);
 		return err;
@@ -500,8 +503,6 @@ int cgroup_make(const struct cgroup_base *b, const char *id, const struct cgroup
 	for (size_t i = 0; err == 0 && i < b->n; i++)
 		if (mkdirat(b->dir_fd[i], id, 0755) < 0)
 			err = fail_errno(f, -errno, "cannot make cgroup '%s'", id);
-	if (err == -EEXIST)
-		return err; /* an earlier run's: not ours to remove, its processes may live */
 	if (err == 0) {
 		err = cgroup_open(b, id, &c);
 		if (err == 0)
@@ -513,8 +514,7 @@ int cgroup_make(const struct cgroup_base *b, const char *id, const struct cgroup
 		cgroup_done(&c);
 		err = fail_errno(f, err, "cannot set '%s' of cgroup '%s'", file, id);
 	}
-	for (size_t i = 0; i < b->n; i++)
-		(void)unlinkat(b->dir_fd[i], id, AT_REMOVEDIR); /* what was made of it */
+	(void)cgroup_remove(b, id); /* what was made of it; one with processes stays */
 	return err;
 }
 
@@ -552,8 +552,8 @@ int cgroup_kill(const struct cgroup *c)
 		char *line;
 		int err;
 
-		if (put(c->dir_fd[i], "cgroup.kill", "1") == 0) /* v2, Linux 5.14 */
-			continue;
+		if (c->dir_fd[i] < 0 || put(c->dir_fd[i], "cgroup.kill", "1") == 0)
+			continue; /* cgroup.kill: v2, Linux 5.14 */
 		err = get(c->dir_fd[i], "cgroup.procs", PROCS_TEXT_MAX, &text);
 		if (err < 0)
 			return err;
@@ -568,12 +568,12 @@ int cgroup_kill(const struct cgroup *c)
 	return 0;
 }
 
-int cgroup_remove(const struct cgroup_base *b, const struct cgroup *c)
+int cgroup_remove(const struct cgroup_base *b, const char *id)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < c->n; i++)
-		if (unlinkat(b->dir_fd[i], c->name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+	for (size_t i = 0; i < b->n; i++)
+		if (unlinkat(b->dir_fd[i], id, AT_REMOVEDIR) < 0 && errno != ENOENT)
 			err = -errno;
 	return err;
 }

@@ -31,7 +31,6 @@ struct cgroup {
 	size_t n;
 	int dir_fd[CGROUP_TREES_MAX];
 	int procs_fd[CGROUP_TREES_MAX]; /* open for writing: give them to spawn() */
-	char name[64];
 };
 
 /* Finds and makes the base. On failure `f` says why this node has no limits, and ret->kind is
@@ -41,13 +40,13 @@ void cgroup_base_done(struct cgroup_base *b); /* removes space-<instance> when i
 
 int cgroup_make(const struct cgroup_base *b, const char *id, const struct cgroup_limits *l,
 		struct cgroup *ret, struct fail *f);
-/* One that exists, of an earlier run. -ENOENT. */
+/* One that exists, or what is left of it (then some descriptors are -1). -ENOENT: nothing is. */
 int cgroup_open(const struct cgroup_base *b, const char *id, struct cgroup *ret);
 void cgroup_done(struct cgroup *c); /* closes; removes nothing */
 
 /* SIGKILL to all inside. New ones may appear meanwhile: call again until cgroup_remove succeeds. */
 int cgroup_kill(const struct cgroup *c);
 /* 0: removed or not there. -EBUSY: somebody is inside. Never waits. */
-int cgroup_remove(const struct cgroup_base *b, const struct cgroup *c);
+int cgroup_remove(const struct cgroup_base *b, const char *id);
 
 #endif
