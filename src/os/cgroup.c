@@ -505,7 +505,7 @@ int cgroup_make(const struct cgroup_base *b, const char *id, const struct cgroup
 			err = fail_errno(f, -errno, "cannot make cgroup '%s'", id);
 	if (err == 0) {
 		err = cgroup_open(b, id, &c);
-		if (err == 0)
+		if (err == 0 && b->kind != CGROUP_NONE)
 			err = put_limits(b, &c, l, &file);
 		if (err == 0) {
 			*ret = c;
