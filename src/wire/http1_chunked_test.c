@@ -31,6 +31,8 @@ static const struct {
 	{"2^63", "8000000000000000\r\n", -EBADMSG, "", ""},
 	{"2^64 + 1", "10000000000000001\r\n", -EBADMSG, "", ""},
 	{"no digit", "\r\n", -EBADMSG, "", ""},
+	{"no digit in the second size", "1\r\nx\r\n\r\n", -EBADMSG, "x", ""},
+	{"second size is an extension only", "1\r\nx\r\n;a\r\n", -EBADMSG, "x", ""},
 	{"extension without size", ";a\r\n", -EBADMSG, "", ""},
 	{"0x", "0x1\r\n", -EBADMSG, "", ""},
 	{"plus", "+1\r\n", -EBADMSG, "", ""},
@@ -112,7 +114,7 @@ static void table(void)
 
 static int feed_text(const char *text, size_t n)
 {
-	char data[8];
+	char data[2 * HTTP1_CHUNK_LINE_MAX];
 	size_t d, used;
 
 	return feed((const uint8_t *)text, n, 1000, data, &d, &used);
@@ -131,6 +133,10 @@ static void limits(void)
 	EXPECT_EQ("extension at the limit", feed_text(in, n), 1);
 	n = (size_t)snprintf(in, sizeof in, "0;%0*d\r\n\r\n", HTTP1_CHUNK_LINE_MAX - 1, 0);
 	EXPECT_EQ("extension one past", feed_text(in, n), -EBADMSG);
+	n = 0;
+	for (size_t i = 0; i <= HTTP1_CHUNK_LINE_MAX; i++)
+		n += (size_t)snprintf(in + n, sizeof in - n, "1\r\nx\r\n");
+	EXPECT_EQ("many short size lines", feed_text(in, n), 0);
 	n = (size_t)snprintf(in, sizeof in, "0\r\nX:%0*d\r\n\r\n", HTTP1_TRAILER_MAX - 4, 0);
 	EXPECT_EQ("trailers at the limit", feed_text(in, n), 1);
 	n = (size_t)snprintf(in, sizeof in, "0\r\nX:%0*d\r\n\r\n", HTTP1_TRAILER_MAX - 3, 0);

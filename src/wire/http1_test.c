@@ -53,6 +53,7 @@ static const struct {
 	{"bare LF after a field", "GET / HTTP/1.1\r\nHost: a\n", 400, NULL},
 	{"bare LF at the end", "GET / HTTP/1.1\r\n" H "\n", 400, NULL},
 	{"bare CR in a value", "GET / HTTP/1.1\r\n" H "X: a\rY: b\r\n\r\n", 400, NULL},
+	{"CR and a whole field behind it", "GET / HTTP/1.1\r\n" H "X: a\r.Y: b\r\n\r\n", 400, NULL},
 	{"CR CR LF", "GET / HTTP/1.1\r\n" H "X: a\r\r\n\r\n", 400, NULL},
 	{"TLS hello", "\x16\x03\x01", 400, NULL},
 	{"escape in a value", "GET / HTTP/1.1\r\n" H "X: \033[0m", 400, NULL},

@@ -220,6 +220,10 @@ static void spec_ranges(void)
 	EXPECT_EQ("variant that climbs", spec_try(), -EBADMSG);
 	(void)memcpy(spec.variant, "a/x", 4);
 	EXPECT_EQ("variant with a slash", spec_try(), -EBADMSG);
+	(void)memcpy(spec.variant, "..", 3);
+	EXPECT_EQ("variant of dots", spec_try(), -EBADMSG);
+	(void)memcpy(spec.variant, "a.b", 4);
+	EXPECT_EQ("variant with a dot inside", spec_try(), 0);
 	spec = good;
 	spec.id[3] = '-';
 	EXPECT_EQ("bad id", spec_try(), -EBADMSG);
