@@ -14,7 +14,7 @@
 
 #define MSG_VERSION  1
 #define MSG_HEAD     8
-#define MSG_BODY_MAX 8192
+#define MSG_BODY_MAX 4096
 #define MSG_FDS_MAX  8
 
 enum msg_peer { PEER_SPACED, PEER_JAILER, PEER_KEEPER, PEER_DAEMON, PEERS };
