@@ -1,6 +1,6 @@
 /* HTTP/1.1 message heads and chunked bodies (RFC 9112), strict: one spelling accepted, ambiguity
- * refused. Pure: no clock, no descriptor. What is refused and why: docs/threat-model.md and the
- * table in http1_test.c.
+ * refused. Pure: no clock, no descriptor. What is refused: the table in http1_test.c;
+ * and why, where Node would accept it: tests/unit/http1_node/compare.js.
  *
  *   - CRLF only; no bare LF, no obs-fold, no space before the colon, no NUL or control in values
  *   - names and methods are RFC 9110 tokens; Host exactly once (HTTP/1.1), a valid host[:port]
