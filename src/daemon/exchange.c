@@ -5,8 +5,8 @@
  * OPEN    either side                                    CLOSED, or REFUSED (no valid answer head)
  * REFUSED the client taking our own answer               CLOSED
  *
- * Every byte that came from the client and is not yet given back to its window is in up_held; the
- * buffers are therefore never larger than one window, whatever the guest or the client does. */
+ * A byte is given back to the window it came through when the other side took it, so the buffers are
+ * never larger than one window a direction, whatever the guest or the client does. */
 #include "daemon/exchange.h"
 
 #include "base/alloc.h"
@@ -24,7 +24,8 @@ struct exchange {
 	void *arg;
 	struct h2_stream *client; /* NULL when closed */
 	struct h2_stream *guest;  /* NULL before it is opened and when closed */
-	size_t up_held;
+	size_t up_held;   /* of the request: taken from the client, not given back to its window */
+	size_t down_held; /* of the answer: the same, from the guest */
 	bool has_request_end; /* the client sent its whole body */
 	bool has_answer_head; /* passed on, or our own was sent */
 	bool has_answer_end;  /* or it was cut */
@@ -146,6 +147,7 @@ static void guest_on_data(struct h2_stream *s, const uint8_t *p, size_t n)
 		h2_consume(s, n);
 		return;
 	}
+	x->down_held += n;
 	if (h2_write(x->client, p, n) < 0) {
 		log_warn("guest sent past its window", "bytes=%zu", n);
 		h2_reset(s, H2_PROTOCOL_ERROR);
@@ -221,7 +223,9 @@ static void client_on_drain(struct h2_stream *s, size_t n)
 {
 	struct exchange *x = h2_stream_arg(s);
 
-	if (x->guest)
+	n = size_min(n, x->down_held); /* an answer of our own drains too */
+	x->down_held -= n;
+	if (n && x->guest)
 		h2_consume(x->guest, n);
 }
 

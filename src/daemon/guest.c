@@ -3,7 +3,7 @@
  * state   waits for                                   leaves to
  * WAKE    the echo of this round's wake record        ASK; WAKE with a new nonce after retry_ms
  * ASK     both echoes of this round's prefaces        UP; WAKE with a new nonce after retry_ms
- * REST    WAKE_RETRY_MS since the round began         WAKE (a session that broke at once)
+ * REST    first_ms since the round began              WAKE (a session that broke at once)
  * UP      the end of either HTTP/2 session            REST
  * GONE    nothing                                     (QEMU closed a port)
  *
@@ -23,6 +23,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 
 #define READ_MAX     (16u * 1024)
 #define RETRY_MAX_MS 8000u /* rounds get longer, so that a slow guest can answer within one */
@@ -51,6 +52,7 @@ struct guest {
 	uint64_t generation;
 	uint64_t round_ns; /* when this round began */
 	uint64_t retry_ms; /* how long the next one lasts */
+	uint64_t first_ms; /* and the first after a session */
 	struct timer *retry;
 	uint8_t nonce[WAKE_NONCE]; /* this round's */
 	struct wake_scan scan;
@@ -89,13 +91,21 @@ static void guest_gone(struct guest *g)
 	g->ops->on_gone(g->arg);
 }
 
-/* Begins again, but never more often than once every WAKE_RETRY_MS. */
+/* Begins again, but never more often than once every first_ms. */
 static void guest_again(struct guest *g)
 {
 	uint64_t ran_ms = (clock_mono_ns() - g->round_ns) / NS_PER_MS;
 
 	sessions_drop(g, GUEST_REST);
-	timer_set(g->retry, ran_ms >= WAKE_RETRY_MS ? 0 : WAKE_RETRY_MS - ran_ms);
+	timer_set(g->retry, ran_ms >= g->first_ms ? 0 : g->first_ms - ran_ms);
+}
+
+/* An HTTP/2 session may end without the port having ended: a guest can say goodbye. */
+static bool port_is_closed(const struct port *p)
+{
+	uint8_t b;
+
+	return recv(p->fd, &b, sizeof b, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 static void on_session_end(struct h2 *h, int err)
@@ -107,7 +117,7 @@ static void on_session_end(struct h2 *h, int err)
 	h2_free(h);
 	if (g->state != GUEST_UP)
 		return;
-	if (err == 0) {
+	if (port_is_closed(p)) {
 		guest_gone(g);
 		return;
 	}
@@ -138,7 +148,7 @@ static void session_begin(struct port *p, unsigned flags, const struct h2_ops *o
 static void guest_up(struct guest *g)
 {
 	timer_clear(g->retry);
-	g->retry_ms = WAKE_RETRY_MS;
+	g->retry_ms = g->first_ms;
 	g->state = GUEST_UP;
 	session_begin(&g->port[PORT_CONTROL], 0, &control_ops);
 	session_begin(&g->port[PORT_EGRESS], H2_SERVER, &egress_ops);
@@ -262,15 +272,15 @@ static void on_retry(void *arg)
 	round_start(arg);
 }
 
-struct guest *guest_new(struct loop *l, const int fd[GUEST_PORTS], const struct guest_ops *ops,
-			void *arg)
+struct guest *guest_new(struct loop *l, const int fd[GUEST_PORTS], unsigned retry_ms,
+			const struct guest_ops *ops, void *arg)
 {
 	struct guest *g = xcalloc(1, sizeof *g);
 
 	g->loop = l;
 	g->ops = ops;
 	g->arg = arg;
-	g->retry_ms = WAKE_RETRY_MS;
+	g->retry_ms = g->first_ms = retry_ms;
 	g->generation = clock_real_ns(); /* above every earlier process's, as a rule */
 	g->retry = timer_new(l, on_retry, g);
 	for (size_t i = 0; i < ARRAY_LEN(g->port); i++) {

@@ -2,7 +2,7 @@
  * client on space.control and as server on space.egress.
  *
  * The guest may be captured: whatever it sends can cost only its own session. A session that breaks
- * is begun anew with another nonce, at most once every WAKE_RETRY_MS. The descriptors are borrowed. */
+ * is begun anew with another nonce, at most once every retry_ms. The descriptors are borrowed. */
 #ifndef SPACE_DAEMON_GUEST_H
 #define SPACE_DAEMON_GUEST_H
 
@@ -21,8 +21,9 @@ struct guest_ops {
 	void (*on_gone)(void *arg); /* QEMU closed a port: nothing will come any more */
 };
 
-struct guest *guest_new(struct loop *l, const int fd[GUEST_PORTS], const struct guest_ops *ops,
-			void *arg);
+/* retry_ms: WAKE_RETRY_MS, and shorter in tests. */
+struct guest *guest_new(struct loop *l, const int fd[GUEST_PORTS], unsigned retry_ms,
+			const struct guest_ops *ops, void *arg);
 void guest_free(struct guest *g);
 
 #endif

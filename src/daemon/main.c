@@ -16,6 +16,7 @@
 #include "net/msgsock.h"
 #include "os/confine.h"
 #include "os/fd.h"
+#include "wire/wake.h"
 
 #include <signal.h>
 
@@ -96,11 +97,11 @@ static void on_msg(void *arg, struct msg *m)
 		return;
 	}
 	log_info("started", "sandbox=%s", s->id);
-	s->relay = relay_new(s->loop, token);
+	s->relay = relay_new(s->loop, token, RELAY_WAIT_MS);
 	explicit_bzero(token, sizeof token);
 	relay_listen(s->relay, SIDE_CLIENT, FD_CLIENT);
 	relay_listen(s->relay, SIDE_PLATFORM, FD_PLATFORM);
-	s->guest = guest_new(s->loop, ports, &guest_ops, s);
+	s->guest = guest_new(s->loop, ports, WAKE_RETRY_MS, &guest_ops, s);
 }
 
 static void on_keeper_end(void *arg, int err)

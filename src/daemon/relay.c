@@ -40,6 +40,7 @@ struct relay {
 	struct conn *conns;
 	struct exchange_list waiting;
 	size_t waiting_n;
+	unsigned wait_ms;
 	char token[TOKEN_SIZE];
 };
 
@@ -107,7 +108,7 @@ static void request_take(struct front *f, struct h2_stream *s, const struct h2_m
 		return;
 	}
 	r->waiting_n++;
-	exchange_wait(x, &r->waiting, &out, RELAY_WAIT_MS);
+	exchange_wait(x, &r->waiting, &out, r->wait_ms);
 }
 
 static void on_request(struct h2 *h, struct h2_stream *s, const struct h2_message *m)
@@ -161,11 +162,12 @@ static void on_listen(void *arg, int events)
 	watch_set(f->watch, 0); /* the next waits until one of these ends */
 }
 
-struct relay *relay_new(struct loop *l, const char *token)
+struct relay *relay_new(struct loop *l, const char *token, unsigned wait_ms)
 {
 	struct relay *r = xcalloc(1, sizeof *r);
 
 	r->loop = l;
+	r->wait_ms = wait_ms;
 	(void)str_copy(r->token, sizeof r->token, token);
 	exchange_list_init(&r->waiting);
 	return r;

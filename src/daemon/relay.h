@@ -8,18 +8,18 @@
 
 #include "daemon/rules.h"
 
-#define RELAY_STREAMS_MAX     256u /* requests of clients at once */
-#define RELAY_PLATFORM_MAX    32u  /* and of the platform, which clients cannot take away */
-#define RELAY_WAITING_MAX     64u  /* of all of them: waiting for a session with the guest */
-#define RELAY_WAIT_MS         10000u
-#define RELAY_CONNECTIONS_MAX 32u /* of each listening socket */
+#define RELAY_STREAMS_MAX     256u   /* requests of clients at once */
+#define RELAY_PLATFORM_MAX    32u    /* and of the platform, which clients cannot take away */
+#define RELAY_WAITING_MAX     64u    /* of all of them: waiting for a session with the guest */
+#define RELAY_WAIT_MS         10000u /* the usual patience with a guest that is not there yet */
+#define RELAY_CONNECTIONS_MAX 32u    /* of each listening socket */
 
 struct h2;
 struct loop;
 struct relay;
 
-/* `token` is copied; "" = open. */
-struct relay *relay_new(struct loop *l, const char *token);
+/* `token` is copied; "" = open. wait_ms: how long a request waits for a session with the guest. */
+struct relay *relay_new(struct loop *l, const char *token, unsigned wait_ms);
 void relay_free(struct relay *r);
 
 /* Accepts on `fd`: borrowed, listening, non-blocking. Once for each side. */
