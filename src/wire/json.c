@@ -13,12 +13,13 @@ void json_drop(json_t **j)
 	*j = NULL;
 }
 
-/* jansson recurses up to 2048 levels; we stop before it starts. Counts brackets outside strings; a
- * text that is not JSON may be counted wrongly, and is refused by the parser afterwards. */
-static bool depth_fits(const char *p, size_t n)
+/* jansson recurses up to 2048 levels and takes up to 90 times the text's size in memory; we judge both
+ * before it starts. Exact on whatever prefix is JSON, and jansson reads no further than that. */
+static int shape_check(const char *p, size_t n, struct fail *f)
 {
 	bool in_string = false;
 	unsigned depth = 0;
+	unsigned marks = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (in_string) {
@@ -26,16 +27,22 @@ static bool depth_fits(const char *p, size_t n)
 				i++;
 			else if (p[i] == '"')
 				in_string = false;
-		} else if (p[i] == '"') {
-			in_string = true;
-		} else if (p[i] == '{' || p[i] == '[') {
-			if (++depth > JSON_DEPTH_MAX)
-				return false;
-		} else if ((p[i] == '}' || p[i] == ']') && depth > 0) {
-			depth--;
+			continue;
 		}
+		in_string = p[i] == '"';
+		if (p[i] == '{' || p[i] == '[')
+			depth++;
+		if ((p[i] == '}' || p[i] == ']') && depth > 0)
+			depth--;
+		if (p[i] == '{' || p[i] == '[' || p[i] == ',' || p[i] == ':')
+			marks++;
+		if (depth > JSON_DEPTH_MAX)
+			return fail_set(f, -EINVAL, "JSON is nested deeper than %d levels",
+					JSON_DEPTH_MAX);
+		if (marks > JSON_MARKS_MAX)
+			return fail_set(f, -EINVAL, "JSON has too many values");
 	}
-	return true;
+	return 0;
 }
 
 int json_parse(json_t **ret, const void *p, size_t n, size_t max_bytes, struct fail *f)
@@ -48,8 +55,8 @@ int json_parse(json_t **ret, const void *p, size_t n, size_t max_bytes, struct f
 				size_min(max_bytes, JSON_BYTES_MAX));
 	if (n == 0)
 		return fail_set(f, -EINVAL, "JSON is empty");
-	if (!depth_fits(p, n))
-		return fail_set(f, -EINVAL, "JSON is nested deeper than %d levels", JSON_DEPTH_MAX);
+	if (shape_check(p, n, f) < 0)
+		return -EINVAL;
 	j = json_loadb(p, n, JSON_REJECT_DUPLICATES, &error);
 	if (!j)
 		return fail_set(f, -EINVAL, "malformed JSON at line %d, column %d", error.line,

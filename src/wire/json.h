@@ -13,13 +13,15 @@
 
 #define JSON_DEPTH_MAX 64 /* arrays and objects within each other */
 #define JSON_BYTES_MAX (4u * 1024 * 1024)
+#define JSON_MARKS_MAX 65536 /* brackets opened, commas, colons: an empty object of 3 bytes takes 300 */
 
 enum json_need { JSON_OPTIONAL, JSON_REQUIRED };
 
 void json_drop(json_t **j); /* for AUTO() */
 
 /* One object, UTF-8, nothing after it. *ret is the caller's. -EINVAL, -E2BIG (over max_bytes, which
- * is at most JSON_BYTES_MAX); deeper than JSON_DEPTH_MAX: -EINVAL. */
+ * is at most JSON_BYTES_MAX); deeper than JSON_DEPTH_MAX or more
+ * than JSON_MARKS_MAX: -EINVAL. */
 int json_parse(json_t **ret, const void *p, size_t n, size_t max_bytes, struct fail *f);
 
 /* Length in bytes, min..max. */

@@ -82,6 +82,24 @@ static void limits(void)
 	EXPECT_EQ("size one past", json_parse(&past, "{   }", 5, 4, NULL), -E2BIG);
 }
 
+/* {"a":[1,1,...]}: three marks and one a comma. */
+static void many_values(void)
+{
+	static char in[2 * JSON_MARKS_MAX + 16] = "{\"a\":[1";
+	AUTO(json_drop) json_t *at = NULL;
+	AUTO(json_drop) json_t *past = NULL;
+	struct fail f = {0};
+	size_t n = 7;
+
+	for (size_t i = 0; i < JSON_MARKS_MAX - 3; i++, n += 2)
+		memcpy(in + n, ",1", 2);
+	memcpy(in + n, "]}", 2);
+	EXPECT_EQ("values at the limit", json_parse(&at, in, n + 2, JSON_BYTES_MAX, &f), 0);
+	memcpy(in + n, ",1]}", 4);
+	EXPECT_EQ("values one past", json_parse(&past, in, n + 4, JSON_BYTES_MAX, &f), -EINVAL);
+	EXPECT_STR("says", f.text, "JSON has too many values");
+}
+
 static const char object[] = "{\"s\":\"abc\",\"i\":10,\"r\":1.0,\"t\":true,\"n\":null,\"l\":["
 			     "\"ab\",\"c\"],\"m\":{\"k\":\"abc\","
 			     "\"lm\":\"\"},\"mixed\":{\"k\":1},\"ml\":[1],\"e\":{\"\":\"x\"}}";
@@ -174,6 +192,7 @@ int main(void)
 
 	table();
 	limits();
+	many_values();
 	if (!EXPECT("parses", parse(object, &j, NULL) == 0))
 		return test_done();
 	scalars(j);
