@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 		return 125;
 	}
 	for (int i = 0; i < INNERS; i++)
-		if (start(i, &paths, argv + 1, &sync[i], &f) < 0) {
+		if (start((enum inner)i, &paths, argv + 1, &sync[i], &f) < 0) {
 			(void)fprintf(stderr, "stand-in of the keeper: inner jail %d: %s\n", i,
 				      f.text);
 			return 125;
