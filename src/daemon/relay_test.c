@@ -20,7 +20,7 @@
 #define PATIENCE_S  30u
 #define BULK        (3u * 1024 * 1024)
 #define CHUNK       (32u * 1024)
-#define FLOOD_BYTES 4096u
+#define FLOOD_BYTES 2048u
 #define RETRY_MS    50u
 #define REQUESTS    (RELAY_STREAMS_MAX + 8u)
 
@@ -276,7 +276,7 @@ static void fake_session(struct fake *g, size_t port, const uint8_t *early, size
 
 static void fake_port(struct fake *g, size_t port)
 {
-	uint8_t bytes[4096];
+	uint8_t bytes[2048];
 	uint8_t echo[PREFACE_SIZE];
 	ssize_t n = read(g->fd[port], bytes, sizeof bytes);
 	size_t used;
