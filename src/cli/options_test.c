@@ -5,7 +5,8 @@
 
 #include <errno.h>
 
-#define ARGS_MAX 8
+#define ARGS_MAX  8
+#define LINE_SIZE 64
 
 static const struct option_def own[] = {
 	{'e', "env", "K=V", "a variable"},
@@ -16,45 +17,62 @@ static const struct option_def common[] = {{'h', "help", NULL, "help"}, {0, "dat
 
 static const struct {
 	const char *says;
-	char *argv[ARGS_MAX];
-	int want;        /* operands begin here, or a negative errno */
-	const char *env; /* last value */
-	const char *why; /* part of the sentence */
+	const char *line; /* arguments, a blank between them */
+	int want;         /* operands begin here, or a negative errno */
+	const char *env;  /* last value */
+	const char *why;  /* part of the sentence */
 	size_t n;
 } cases[] = {
-	{"nothing", {NULL}, 0, NULL, NULL, 0},
-	{"ends at the first operand", {"-k", "ls", "-l", NULL}, 1, NULL, NULL, 1},
-	{"two dashes end", {"--", "-k", NULL}, 1, NULL, NULL, 0},
-	{"one dash is an operand", {"-", NULL}, 0, NULL, NULL, 0},
-	{"value apart", {"-e", "A=1", "x", NULL}, 2, "A=1", NULL, 1},
-	{"value joined", {"-eA=1", NULL}, 1, "A=1", NULL, 1},
-	{"flags joined, then a value", {"-keA=1", NULL}, 1, "A=1", NULL, 2},
-	{"long, apart", {"--env", "A=1", NULL}, 2, "A=1", NULL, 1},
-	{"long, joined", {"--env=A=1", NULL}, 1, "A=1", NULL, 1},
-	{"long, empty", {"--env=", NULL}, 1, "", NULL, 1},
-	{"the last counts", {"-eA", "-eB", NULL}, 2, "B", NULL, 2},
-	{"a value may look like an option", {"-e", "-k", NULL}, 2, "-k", NULL, 1},
-	{"common ones too", {"--data", "d", "-h", NULL}, 3, NULL, NULL, 2},
-	{"unknown letter", {"-z", NULL}, -EINVAL, NULL, "unknown option '-z'", 0},
-	{"unknown name", {"--zz=3", NULL}, -EINVAL, NULL, "unknown option '--zz'", 0},
-	{"no prefix of a name", {"--keepx", NULL}, -EINVAL, NULL, "'--keepx'", 0},
-	{"value missing", {"--env", NULL}, -EINVAL, NULL, "needs a value: K=V", 0},
-	{"value missing, letter", {"-e", NULL}, -EINVAL, NULL, "needs a value: K=V", 0},
-	{"value too much", {"--keep=1", NULL}, -EINVAL, NULL, "takes no value", 0},
+	{"nothing", "", 0, NULL, NULL, 0},
+	{"ends at the first operand", "-k ls -l", 1, NULL, NULL, 1},
+	{"two dashes end", "-- -k", 1, NULL, NULL, 0},
+	{"one dash is an operand", "-", 0, NULL, NULL, 0},
+	{"value apart", "-e A=1 x", 2, "A=1", NULL, 1},
+	{"value joined", "-eA=1", 1, "A=1", NULL, 1},
+	{"flags joined, then a value", "-keA=1", 1, "A=1", NULL, 2},
+	{"long, apart", "--env A=1", 2, "A=1", NULL, 1},
+	{"long, joined", "--env=A=1", 1, "A=1", NULL, 1},
+	{"long, empty", "--env=", 1, "", NULL, 1},
+	{"the last counts", "-eA -eB", 2, "B", NULL, 2},
+	{"a value may look like an option", "-e -k", 2, "-k", NULL, 1},
+	{"common ones too", "--data d -h", 3, NULL, NULL, 2},
+	{"unknown letter", "-z", -EINVAL, NULL, "unknown option '-z'", 0},
+	{"unknown name", "--zz=3", -EINVAL, NULL, "unknown option '--zz'", 0},
+	{"no prefix of a name", "--keepx", -EINVAL, NULL, "'--keepx'", 0},
+	{"value missing", "--env", -EINVAL, NULL, "needs a value: K=V", 0},
+	{"value missing, letter", "-e", -EINVAL, NULL, "needs a value: K=V", 0},
+	{"value too much", "--keep=1", -EINVAL, NULL, "takes no value", 0},
 };
+
+static int split(char *line, char *argv[ARGS_MAX])
+{
+	int n = 0;
+
+	for (char *p = line; *p;) {
+		size_t len = strcspn(p, " ");
+
+		argv[n++] = p;
+		p += len;
+		if (*p)
+			*p++ = 0;
+	}
+	return n;
+}
 
 static void test_parse(void)
 {
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct options o = {0};
 		struct fail f = {0};
-		int argc = 0;
+		char line[LINE_SIZE];
+		char *argv[ARGS_MAX];
+		int argc;
 		int r;
 
-		while (cases[i].argv[argc])
-			argc++;
-		r = options_parse(&o, argc, cases[i].argv, own, ARRAY_LEN(own), common,
-				  ARRAY_LEN(common), &f);
+		(void)snprintf(line, sizeof line, "%s", cases[i].line);
+		argc = split(line, argv);
+		r = options_parse(&o, argc, argv, own, ARRAY_LEN(own), common, ARRAY_LEN(common),
+				  &f);
 		EXPECT_EQ(cases[i].says, r < 0 ? r : o.first_operand, cases[i].want);
 		if (cases[i].why)
 			EXPECT(cases[i].says, strstr(f.text, cases[i].why) != NULL);
