@@ -4,8 +4,8 @@
 #include "os/cgroup.h"
 
 #include "base/alloc.h"
-#include "base/rd.h"
 #include "base/str.h"
+#include "os/cgroup_find.h"
 #include "os/dir.h"
 #include "os/fd.h"
 #include "os/pidfd.h"
@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -26,67 +25,11 @@
 static const char *const v1_names[] = {"memory", "pids", "cpu"};
 static_assert(ARRAY_LEN(v1_names) == CGROUP_TREES_MAX, "a place for every v1 tree");
 
-/* --- where the hierarchies are --- */
-
-/* True when `name` is one of the comma-separated words of `list` (n bytes). */
-static bool list_has(const char *list, size_t n, const char *name)
-{
-	size_t want = strlen(name);
-
-	while (n > 0) {
-		const char *comma = memchr(list, ',', n);
-		size_t word = comma != NULL ? (size_t)(comma - list) : n;
-
-		if (word == want && memcmp(list, name, want) == 0)
-			return true;
-		if (comma == NULL)
-			return false;
-		n -= word + 1;
-		list = comma + 1;
-	}
-	return false;
-}
+/* --- small files --- */
 
 static bool word_is(const char *p, size_t n, const char *want)
 {
 	return strlen(want) == n && memcmp(p, want, n) == 0;
-}
-
-/* One line of mountinfo (proc(5)): id parent dev root point options... - type source super. */
-static bool mount_line(const char *line, const char *controller, struct rd *root, struct rd *point)
-{
-	const char *dash = strstr(line, " - ");
-	const char *type;
-	const char *source;
-	const char *super;
-	const char *at = line;
-	size_t n;
-
-	if (dash == NULL)
-		return false;
-	type = dash + 3;
-	n = strcspn(type, " ");
-	if (!word_is(type, n, controller != NULL ? "cgroup" : "cgroup2"))
-		return false;
-	source = type + n + strspn(type + n, " ");
-	super = source + strcspn(source, " ");
-	super += strspn(super, " ");
-	if (controller != NULL && !list_has(super, strlen(super), controller))
-		return false;
-	for (int i = 0; i < 3; i++) {
-		at += strcspn(at, " ");
-		at += strspn(at, " ");
-	}
-	n = strcspn(at, " ");
-	*root = rd_of(at, n);
-	at += n + strspn(at + n, " ");
-	*point = rd_of(at, strcspn(at, " "));
-	return true;
-}
-
-static char *rd_text(const struct rd *r)
-{
-	return xasprintf("%.*s", (int)rd_left(r), (const char *)r->p);
 }
 
 /* Splits off the next line of a NUL-terminated text; NULL at its end. */
@@ -101,88 +44,6 @@ static char *next_line(char **at)
 	*end = '\0';
 	return line;
 }
-
-static int read_proc(const char *path, size_t max, char **ret, struct fail *f)
-{
-	AUTO(fd_drop) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t n;
-	int err = fd < 0 ? -errno : fd_slurp(fd, max, ret, &n);
-
-	return err < 0 ? fail_errno(f, err, "cannot read %s", path) : 0;
-}
-
-/* Mount point and root of the hierarchy with that controller (NULL: v2). */
-static int find_mount(const char *controller, char **ret_root, char **ret_point, struct fail *f)
-{
-	AUTO(str_drop) char *text = NULL;
-	int err = read_proc("/proc/self/mountinfo", PROC_TEXT_MAX, &text, f);
-	char *at = text;
-	char *line;
-
-	if (err < 0)
-		return err;
-	while ((line = next_line(&at)) != NULL) {
-		struct rd root;
-		struct rd point;
-
-		if (!mount_line(line, controller, &root, &point))
-			continue;
-		*ret_root = rd_text(&root);
-		*ret_point = rd_text(&point);
-		return 0;
-	}
-	return fail_set(f, -ENOENT, "no cgroup hierarchy with %s is mounted",
-			controller != NULL ? controller : "version 2");
-}
-
-/* /proc/self/cgroup: id:controllers:path, with no controllers in v2. */
-static int own_path(const char *controller, char **ret, struct fail *f)
-{
-	AUTO(str_drop) char *text = NULL;
-	int err = read_proc("/proc/self/cgroup", PROC_TEXT_MAX, &text, f);
-	char *at = text;
-	char *line;
-
-	if (err < 0)
-		return err;
-	while ((line = next_line(&at)) != NULL) {
-		char *list = strchr(line, ':');
-		char *path = list != NULL ? strchr(list + 1, ':') : NULL;
-
-		if (path == NULL)
-			continue;
-		if (controller != NULL ? list_has(list + 1, (size_t)(path - list - 1), controller)
-				       : path == list + 1) {
-			*ret = xstrdup(path + 1);
-			return 0;
-		}
-	}
-	return fail_set(f, -ENOENT, "the kernel has no cgroup controller '%s'",
-			controller != NULL ? controller : "(version 2)");
-}
-
-/* Opens our own cgroup; is_top: the top of what is mounted. */
-static int open_own(const char *controller, bool is_top, int *ret_fd, struct fail *f)
-{
-	AUTO(str_drop) char *root = NULL;
-	AUTO(str_drop) char *point = NULL;
-	AUTO(str_drop) char *path = NULL;
-	AUTO(str_drop) char *full = NULL;
-	const char *below;
-	int err = find_mount(controller, &root, &point, f);
-
-	if (err == 0)
-		err = own_path(controller, &path, f);
-	if (err < 0)
-		return err;
-	/* What is mounted may be a part of the hierarchy; our path counts from its real root. */
-	below = strcmp(root, "/") != 0 && str_starts(path, root) ? path + strlen(root) : path;
-	full = is_top ? xstrdup(point) : xasprintf("%s/%s", point, below);
-	*ret_fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return *ret_fd < 0 ? fail_errno(f, -errno, "cannot open cgroup '%s'", full) : 0;
-}
-
-/* --- small files --- */
 
 static int put(int dir, const char *name, const char *value)
 {
@@ -257,7 +118,7 @@ static int v2_parent(int *ret_fd, struct fail *f)
 {
 	AUTO(fd_drop) int own = -1;
 	AUTO(fd_drop) int top = -1;
-	int err = open_own(NULL, false, &own, f);
+	int err = cgroup_find_own(NULL, false, &own, f);
 
 	if (err < 0)
 		return err;
@@ -267,7 +128,7 @@ static int v2_parent(int *ret_fd, struct fail *f)
 		return 0;
 	}
 	/* Root in a session's cgroup, which it shares with its shell. */
-	if (geteuid() == 0 && open_own(NULL, true, &top, f) == 0 && hand_down(top) == 0) {
+	if (geteuid() == 0 && cgroup_find_own(NULL, true, &top, f) == 0 && hand_down(top) == 0) {
 		*ret_fd = fd_take(&top);
 		return 0;
 	}
@@ -320,7 +181,7 @@ static int base_v1(struct cgroup_base *b, struct fail *f)
 	int err = 0;
 
 	for (size_t i = 0; err == 0 && i < ARRAY_LEN(v1_names); i++) {
-		err = open_own(v1_names[i], false, &b->parent_fd[i], f);
+		err = cgroup_find_own(v1_names[i], false, &b->parent_fd[i], f);
 		if (err == 0)
 			err = make_sub(b->parent_fd[i], b->name, &b->dir_fd[i], f);
 	}
