@@ -24,9 +24,9 @@ struct h2_stream;
 #define H2_STREAM_WINDOW     (256u * 1024)
 #define H2_CONNECTION_WINDOW (16u * 1024 * 1024)
 #define H2_STREAM_QUEUE      (256u * 1024)
-#define H2_HEADERS_MAX       64         /* fields of one message */
+#define H2_HEADERS_MAX       64           /* fields of one message */
 #define H2_HEADER_LIST_MAX   (48u * 1024) /* names + values of one message, bytes */
-#define H2_STREAMS_MAX       512        /* concurrent, either way */
+#define H2_STREAMS_MAX       512          /* concurrent, either way */
 
 /* RFC 9113 §7 */
 enum h2_code {
@@ -48,15 +48,16 @@ struct h2_message {
 	size_t n;
 	struct h2_header h[H2_HEADERS_MAX];
 };
-const char *h2_get(const struct h2_message *m, const char *name); /* first value, or NULL */
+const char *h2_get(const struct h2_message *m, const char *name);      /* first value, or NULL */
 int h2_add(struct h2_message *m, const char *name, const char *value); /* -ENOBUFS; borrows both */
 
 struct h2_stream_ops {
 	/* The head of the answer (client) is complete. Not called for a server's streams. */
 	void (*on_head)(struct h2_stream *s, const struct h2_message *m);
 	void (*on_data)(struct h2_stream *s, const uint8_t *p, size_t n);
-	void (*on_end)(struct h2_stream *s);            /* the peer sent END_STREAM */
-	void (*on_drain)(struct h2_stream *s, size_t n); /* n queued bytes were framed out */
+	void (*on_end)(struct h2_stream *s); /* the peer sent END_STREAM */
+	void (*on_drain)(struct h2_stream *s,
+			 size_t n); /* n queued bytes were framed out; may be NULL */
 	void (*on_close)(struct h2_stream *s, uint32_t code);
 };
 
@@ -95,10 +96,10 @@ int h2_respond(struct h2_stream *s, const struct h2_message *m, bool is_end); /*
 
 void *h2_stream_arg(const struct h2_stream *s);
 struct h2 *h2_stream_session(const struct h2_stream *s);
-size_t h2_room(const struct h2_stream *s);                          /* bytes h2_write takes now */
-int h2_write(struct h2_stream *s, const void *p, size_t n);          /* all, or -ENOBUFS */
-void h2_finish(struct h2_stream *s);                                 /* END_STREAM after the queue */
-void h2_consume(struct h2_stream *s, size_t n);                      /* gives n bytes of window back */
-void h2_reset(struct h2_stream *s, uint32_t code);                   /* on_close follows, later */
+size_t h2_room(const struct h2_stream *s);                  /* bytes h2_write takes now */
+int h2_write(struct h2_stream *s, const void *p, size_t n); /* all, or -ENOBUFS */
+void h2_finish(struct h2_stream *s);                        /* END_STREAM after the queue */
+void h2_consume(struct h2_stream *s, size_t n);             /* gives n bytes of window back */
+void h2_reset(struct h2_stream *s, uint32_t code);          /* on_close follows, later */
 
 #endif

@@ -3,9 +3,11 @@
 
 #include "base/clock.h"
 
-#define MAGIC_SIZE 24u /* "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"; nghttp2 checks what it says */
+#include <errno.h>
+#include <string.h>
 
-/* RFC 9113 §6 */
+#define CLIENT_MAGIC 24 /* RFC 9113 §3.4 */
+
 enum frame_type {
 	FRAME_DATA = 0,
 	FRAME_HEADERS = 1,
@@ -16,98 +18,119 @@ enum frame_type {
 	FRAME_WINDOW_UPDATE = 8,
 };
 
-static void bucket_init(struct h2_bucket *b, uint64_t burst, uint64_t now_ns)
+/* Burst and rate a second. Our own peer sends a WINDOW_UPDATE for every 128 KiB it took, a
+ * RST_STREAM for a stream at most, one SETTINGS and its acknowledgement, and no PING. */
+static const struct {
+	uint64_t burst;
+	uint64_t rate;
+} limits[] = {
+	[BUCKET_SMALL] = {PREFILTER_SMALL_BURST, PREFILTER_SMALL_RATE},
+	[BUCKET_RESET] = {2000, 1000},
+	[BUCKET_SETTINGS] = {32, 1},
+	[BUCKET_PING] = {100, 10},
+	[BUCKET_WINDOW] = {4000, 4000},
+};
+static_assert(ARRAY_LEN(limits) == PREFILTER_BUCKETS, "limits for every bucket");
+
+void h2_prefilter_init(struct h2_prefilter *f, bool has_magic, uint64_t now_ns)
 {
-	b->tokens = burst;
-	b->last_ns = now_ns;
+	*f = (struct h2_prefilter){.magic_left = has_magic ? CLIENT_MAGIC : 0, .at_ns = now_ns};
+	for (size_t i = 0; i < PREFILTER_BUCKETS; i++) {
+		f->bucket[i].cost_ns = NS_PER_S / limits[i].rate;
+		f->bucket[i].cap_ns = f->bucket[i].cost_ns * limits[i].burst;
+		f->bucket[i].credit_ns = f->bucket[i].cap_ns;
+	}
 }
 
-static bool bucket_take(struct h2_bucket *b, uint64_t cost, uint64_t burst, uint64_t per_s,
-			uint64_t now_ns)
+static void refill(struct h2_prefilter *f, uint64_t now_ns)
 {
-	uint64_t passed = now_ns > b->last_ns ? now_ns - b->last_ns : 0;
-	uint64_t gain = passed >= 8 * NS_PER_S ? burst : passed / 1000 * per_s / 1000000;
+	uint64_t passed_ns = now_ns > f->at_ns ? now_ns - f->at_ns : 0;
 
-	if (gain) { /* else the fraction stays in last_ns */
-		b->tokens = gain > burst - b->tokens ? burst : b->tokens + gain;
-		b->last_ns = now_ns;
+	f->at_ns += passed_ns;
+	for (size_t i = 0; i < PREFILTER_BUCKETS; i++) {
+		struct bucket *b = &f->bucket[i];
+
+		b->credit_ns += u64_min(passed_ns, b->cap_ns - b->credit_ns);
 	}
-	if (b->tokens < cost)
+}
+
+static bool bucket_take(struct bucket *b)
+{
+	if (b->credit_ns < b->cost_ns)
 		return false;
-	b->tokens -= cost;
+	b->credit_ns -= b->cost_ns;
 	return true;
 }
 
-void h2_prefilter_init(struct h2_prefilter *f, bool peer_is_client, uint64_t now_ns)
+/* The bucket whose end is the session's, or PREFILTER_BUCKETS; -EPROTO: no such frame is allowed. */
+static int type_bucket(uint8_t type)
 {
-	*f = (struct h2_prefilter){.magic = peer_is_client ? MAGIC_SIZE : 0};
-	bucket_init(&f->small, H2_SMALL_BURST, now_ns);
-	bucket_init(&f->control, H2_CONTROL_BURST, now_ns);
-	bucket_init(&f->dead, H2_DEAD_BURST, now_ns);
-}
-
-static enum h2_verdict judge(struct h2_prefilter *f, const uint8_t *head, uint64_t now_ns,
-			     bool (*is_live)(void *arg, uint32_t id), void *arg)
-{
-	uint32_t n = (uint32_t)head[0] << 16 | (uint32_t)head[1] << 8 | head[2];
-	uint32_t id = ((uint32_t)head[5] << 24 | (uint32_t)head[6] << 16 | (uint32_t)head[7] << 8 |
-		       head[8]) &
-		      0x7fffffffu;
-
-	if (n > H2_FRAME_MAX)
-		return H2_BROKEN;
-	switch (head[3]) {
+	switch (type) {
 	case FRAME_DATA:
-		if (!is_live(arg, id) &&
-		    !bucket_take(&f->dead, H2_FRAME_HEAD + n, H2_DEAD_BURST, H2_DEAD_PER_S, now_ns))
-			return H2_BROKEN;
-		break;
 	case FRAME_HEADERS:
-		break;
-	case FRAME_RST_STREAM:
-	case FRAME_SETTINGS:
-	case FRAME_PING:
 	case FRAME_GOAWAY:
+		return PREFILTER_BUCKETS;
+	case FRAME_RST_STREAM:
+		return BUCKET_RESET;
+	case FRAME_SETTINGS:
+		return BUCKET_SETTINGS;
+	case FRAME_PING:
+		return BUCKET_PING;
 	case FRAME_WINDOW_UPDATE:
-		return bucket_take(&f->control, 1, H2_CONTROL_BURST, H2_CONTROL_PER_S, now_ns)
-			       ? H2_PASS
-			       : H2_BROKEN;
-	default: /* PRIORITY, PUSH_PROMISE, CONTINUATION, unknown: no honest peer of ours sends them */
-		return H2_BROKEN;
+		return BUCKET_WINDOW;
+	default:
+		return -EPROTO;
 	}
-	if (n < H2_SMALL_FRAME &&
-	    !bucket_take(&f->small, 1, H2_SMALL_BURST, H2_SMALL_PER_S, now_ns))
-		return H2_THROTTLE;
-	return H2_PASS;
 }
 
-enum h2_verdict h2_prefilter_step(struct h2_prefilter *f, const uint8_t *p, size_t n,
-				  uint64_t now_ns, bool (*is_live)(void *arg, uint32_t id),
-				  void *arg, size_t *ret_n)
+/* Judges the frame whose head is complete. */
+static int frame_judge(struct h2_prefilter *f)
 {
-	size_t used = 0;
-	enum h2_verdict v;
+	uint32_t length = (uint32_t)f->head[0] << 16 | (uint32_t)f->head[1] << 8 | f->head[2];
+	uint8_t type = f->head[3];
+	int bucket = type_bucket(type);
 
-	if (f->magic) {
-		*ret_n = size_min(n, f->magic);
-		f->magic -= (uint32_t)*ret_n;
-		return H2_PASS;
-	}
-	if (!f->left) {
-		used = size_min(n, H2_FRAME_HEAD - f->head_n);
-		memcpy(f->head + f->head_n, p, used);
-		if (f->head_n + used < H2_FRAME_HEAD) {
-			f->head_n += used;
-			*ret_n = used;
-			return H2_PASS;
+	if (bucket < 0 || length > PREFILTER_FRAME_MAX)
+		return -EPROTO;
+	if (!(type == FRAME_DATA && length >= PREFILTER_SMALL) &&
+	    !bucket_take(&f->bucket[BUCKET_SMALL]))
+		return -EAGAIN;
+	if (bucket < PREFILTER_BUCKETS && !bucket_take(&f->bucket[bucket]))
+		return -EPROTO;
+	f->left = length;
+	f->is_data = type == FRAME_DATA;
+	return 0;
+}
+
+int h2_prefilter_step(struct h2_prefilter *f, const uint8_t *p, size_t n, uint64_t now_ns,
+		      size_t *ret_used)
+{
+	size_t at = size_min(n, f->magic_left);
+
+	f->magic_left -= at;
+	refill(f, now_ns);
+	while (at < n) {
+		size_t skip = size_min(n - at, f->left);
+		int r;
+
+		at += skip;
+		f->left -= (uint32_t)skip;
+		f->data_bytes += f->is_data ? skip : 0;
+		if (at == n)
+			break;
+		f->head[f->head_n++] = p[at++];
+		if (f->head_n < FRAME_HEAD)
+			continue;
+		r = frame_judge(f);
+		if (r == -EPROTO)
+			return r;
+		if (r == -EAGAIN) { /* the head's last byte is held back, and the frame with it */
+			f->head_n--;
+			*ret_used = at - 1;
+			return r;
 		}
-		v = judge(f, f->head, now_ns, is_live, arg);
-		if (v != H2_PASS)
-			return v; /* head_n is as before: the same bytes may come again */
 		f->head_n = 0;
-		f->left = (uint32_t)f->head[0] << 16 | (uint32_t)f->head[1] << 8 | f->head[2];
 	}
-	*ret_n = used + size_min(n - used, f->left);
-	f->left -= (uint32_t)(*ret_n - used);
-	return H2_PASS;
+	*ret_used = n;
+	return 0;
 }

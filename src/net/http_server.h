@@ -17,8 +17,8 @@ struct loop;
 struct http_server;
 struct http_exchange;
 
-#define HTTP_QUEUE       (256u * 1024)
-#define HTTP_WINDOW      (256u * 1024)
+#define HTTP_QUEUE           (256u * 1024)
+#define HTTP_WINDOW          (256u * 1024)
 #define HTTP_CONNECTIONS_MAX 4096
 
 struct http_server_ops {
@@ -27,14 +27,15 @@ struct http_server_ops {
 };
 struct http_exchange_ops {
 	void (*on_data)(struct http_exchange *x, const uint8_t *p, size_t n); /* request body */
-	void (*on_end)(struct http_exchange *x);                             /* body complete */
+	void (*on_end)(struct http_exchange *x);                              /* body complete */
 	void (*on_drain)(struct http_exchange *x, size_t n);
 	/* Last, once: is_aborted = the client went away, broke the protocol, or http_abort(). */
 	void (*on_close)(struct http_exchange *x, bool is_aborted);
 };
 
 /* Takes a listening descriptor. */
-struct http_server *http_server_new(struct loop *l, int fd, const struct http_server_ops *ops, void *arg);
+struct http_server *http_server_new(struct loop *l, int fd, const struct http_server_ops *ops,
+				    void *arg);
 void http_server_free(struct http_server *s); /* stops accepting and aborts what is open */
 
 /* In on_request: how the exchange goes on. Without ops the body is discarded and only

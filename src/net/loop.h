@@ -12,9 +12,9 @@ struct timer;
 struct watch;
 struct sigwatch;
 
-struct loop *loop_new(void); /* aborts when the kernel refuses */
+struct loop *loop_new(void);    /* aborts when the kernel refuses */
 void loop_free(struct loop *l); /* every watcher was freed before; waits for loop_work */
-void loop_run(struct loop *l); /* until loop_stop() */
+void loop_run(struct loop *l);  /* until loop_stop() */
 void loop_stop(struct loop *l);
 
 /* One-shot timer. _set arms it (replacing an earlier time), _clear disarms. */
@@ -35,7 +35,8 @@ void watch_set(struct watch *w, int events);
 void watch_free(struct watch *w);
 
 /* A signal, delivered in the loop. */
-struct sigwatch *sigwatch_new(struct loop *l, int signo, void (*cb)(void *arg, int signo), void *arg);
+struct sigwatch *sigwatch_new(struct loop *l, int signo, void (*cb)(void *arg, int signo),
+			      void *arg);
 void sigwatch_free(struct sigwatch *s);
 
 /* Calls cb once after the current callback has returned, before the loop sleeps. For freeing what
