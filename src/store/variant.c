@@ -289,7 +289,49 @@ int variant_remove(const struct data *d, const char *id, struct fail *f)
 	return dir_remove(d->variants, id, f);
 }
 
-int variant_sweep(const struct data *d, struct fail *f)
+/* Whether a template still has the image that this variant was made of. Unreadable: it has not. */
+static bool is_of_template(const struct data *d, const char *id, const struct template *t, size_t n)
+{
+	AUTO(str_drop) char *path = xasprintf("%s/manifest.json", id);
+	AUTO(str_drop) char *text = NULL;
+	AUTO(json_drop) json_t *o = NULL;
+	const char *image = NULL;
+	struct fail f;
+	size_t len = 0;
+
+	if (file_slurp(d->variants, path, VARIANT_MANIFEST_MAX, &text, &len, &f) < 0 ||
+	    json_parse(&o, text, len, VARIANT_MANIFEST_MAX, &f) < 0 ||
+	    json_get_str(o, "image", JSON_REQUIRED, 1, TEMPLATE_PATH_MAX, &image, &f) < 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(t[i].image, image) == 0)
+			return true;
+	return false;
+}
+
+static int sweep_unused(const struct data *d, struct fail *f)
+{
+	struct template *t = NULL;
+	char **names = NULL;
+	size_t n_t = 0, bad = 0, n = 0;
+	int r = template_list(d, &t, &n_t, &bad, f);
+
+	/* A template that cannot be read may be what a variant belongs to. */
+	if (r == 0 && bad == 0)
+		r = dir_list(d->root, "variants", &names, &n, f);
+	for (size_t i = 0; i < n; i++) {
+		if (r == 0 && !is_of_template(d, names[i], t, n_t))
+			r = variant_remove(d, names[i], f);
+		free(names[i]);
+	}
+	free(names);
+	for (size_t i = 0; i < n_t; i++)
+		template_done(&t[i]);
+	free(t);
+	return r;
+}
+
+static int sweep_half_made(const struct data *d, struct fail *f)
 {
 	int fd = openat(d->variants, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -306,4 +348,11 @@ int variant_sweep(const struct data *d, struct fail *f)
 			r = dir_remove(d->variants, e->d_name, f);
 	(void)closedir(dir);
 	return r;
+}
+
+int variant_sweep(const struct data *d, struct fail *f)
+{
+	int r = sweep_half_made(d, f);
+
+	return r < 0 ? r : sweep_unused(d, f);
 }

@@ -51,7 +51,7 @@ int variant_save(const struct data *d, const char *id, const struct variant_key 
 		 int devices, const char *run_id, struct fail *f);
 
 int variant_remove(const struct data *d, const char *id, struct fail *f);
-/* Removes what an interrupted save left. */
+/* Removes what an interrupted save left, and variants of images that no template has any more. */
 int variant_sweep(const struct data *d, struct fail *f);
 
 #endif

@@ -160,7 +160,7 @@ static void check_variants(const struct data *d)
 		     {"devices", 2},
 		     {"layer.qcow2", 70000},
 		     {"manifest.json", 20}};
-	struct variant_key k = {.image = "images/a/root.ext4",
+	struct variant_key k = {.image = "images/base01/root.ext4",
 				.kernel = "kernels/1",
 				.initrd = "initrds/1.cpio",
 				.memory_mib = 128,
@@ -184,8 +184,15 @@ static void check_variants(const struct data *d)
 	EXPECT_EQ("saves over a damaged one", save(d, id, &k), 0);
 	check_load(d, id);
 	CHECK(dir_make(d->variants, ".new-1234", 0700, &f) == 0);
+	CHECK(faccessat(d->root, "templates/bad.json", F_OK, 0) == 0);
+	k.image[7] = 'x';
+	EXPECT_EQ("of another image", save(d, other, &k), 0);
 	EXPECT_EQ("sweeps", variant_sweep(d, &f), 0);
 	EXPECT("what was half made", !dir_exists(d->variants, ".new-1234"));
+	EXPECT("a template is unreadable: nothing else", variant_exists(d, other));
+	CHECK(unlinkat(d->root, "templates/bad.json", 0) == 0);
+	EXPECT_EQ("sweeps", variant_sweep(d, &f), 0);
+	EXPECT("what no template has", !variant_exists(d, other));
 	EXPECT("and no more", variant_exists(d, id));
 	EXPECT_EQ("removes", variant_remove(d, id, &f), 0);
 	EXPECT_EQ("gone", load_code(d, id), -ENOENT);
