@@ -208,7 +208,7 @@ static void phase_starts(int data, const struct jail_hello *h)
 	EXPECT("its keeper answers", is_up(data, ID_A, NULL));
 	start(data, &q, 2);
 	expect_failed("a second one of that id", 2, EEXIST);
-	q = (struct jail_start){.id = ID_B, .cpu_max_permille = 10};
+	q = (struct jail_start){.id = ID_B, .cpu_max_permille = 50};
 	start(data, &q, 3);
 	b = hear();
 	EXPECT_STR("another starts", msg_name(b.type), msg_name(MSG_JAIL_STARTED));
@@ -234,7 +234,7 @@ static void phase_refusals(int data)
 	q = (struct jail_start){.id = ID_C, .pids_max = 15};
 	start(data, &q, 11);
 	expect_failed("pids one below the least", 11, ERANGE);
-	q = (struct jail_start){.id = ID_C, .cpu_max_permille = 9};
+	q = (struct jail_start){.id = ID_C, .cpu_max_permille = 49};
 	start(data, &q, 12);
 	expect_failed("cpu one below the least", 12, ERANGE);
 	ask_kill(ID_C, 13, -1);

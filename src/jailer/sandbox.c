@@ -22,7 +22,7 @@
 #define SLOW_LOOK_MS   200
 #define MEMORY_MIN     (32u * 1024 * 1024)
 #define PIDS_MIN       16u
-#define CPU_MIN        10u /* permille: cfs accepts no less */
+#define CPU_MIN        50u /* permille: with less a jail does not start in time */
 #define KEEPER_INFO_FD 7   /* after KEEPER_FD_EXIT */
 #define KEEPER_NAME    "space-keeper"
 
