@@ -87,8 +87,8 @@ static void test_limit(void)
 {
 	static char flag[] = "-k";
 	static char *argv[OPTIONS_MAX + 1];
-	struct options o = {0};
-	struct options over = {0};
+	static struct options o;
+	static struct options over;
 	struct fail f = {0};
 
 	for (int i = 0; i <= OPTIONS_MAX; i++)
