@@ -16,6 +16,7 @@ static void user_check(const struct passwd_user *u)
 	assert(u->home[0] == '/' && u->shell[0] == '/' && u->name[0] != '\0');
 	assert(strlen(u->home) < PASSWD_PATH_SIZE && u->uid <= PASSWD_ID_MAX);
 	assert(u->gid <= PASSWD_ID_MAX && !strpbrk(u->name, ":/\n ") && !strpbrk(u->home, ":\n"));
+	assert(!strpbrk(u->shell, ":\n"));
 	assert(passwd_find_name(rd_of(line, strlen(line)), u->name, &again) == 0);
 	assert(strcmp(u->name, again.name) == 0 && strcmp(u->home, again.home) == 0);
 	assert(strcmp(u->shell, again.shell) == 0 && u->uid == again.uid && u->gid == again.gid);
