@@ -46,7 +46,7 @@ void term_progress_end(void)
 	term.has_progress = false;
 }
 
-static void say(const char *colour, const char *fmt, va_list ap)
+PRINTF_LIKE(2, 0) static void say(const char *colour, const char *fmt, va_list ap)
 {
 	char text[LINE_MAX_BYTES];
 	char line[LINE_MAX_BYTES];
