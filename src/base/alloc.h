@@ -5,7 +5,7 @@
 
 #include "base/defs.h"
 
-void *xcalloc(size_t count, size_t size_bytes);          /* zeroed; never NULL */
+void *xcalloc(size_t count, size_t size_bytes);           /* zeroed; never NULL */
 void *xrealloc(void *p, size_t count, size_t size_bytes); /* overflow-checked; never NULL */
 char *xstrdup(const char *s);                             /* NULL in, NULL out */
 char *xstrndup(const char *s, size_t n);

@@ -13,7 +13,7 @@ struct rd {
 
 struct rd rd_of(const void *p, size_t n);
 size_t rd_left(const struct rd *r);
-uint8_t rd_u8(struct rd *r);   /* 0 and bad past the end, as all of these */
+uint8_t rd_u8(struct rd *r); /* 0 and bad past the end, as all of these */
 uint16_t rd_be16(struct rd *r);
 uint32_t rd_be32(struct rd *r);
 uint64_t rd_be64(struct rd *r);

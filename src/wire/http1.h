@@ -14,20 +14,20 @@
 
 #include "base/defs.h"
 
-#define HTTP1_HEAD_MAX    (64u * 1024) /* request line + fields, bytes */
-#define HTTP1_TARGET_MAX  (16u * 1024)
-#define HTTP1_FIELDS_MAX  100
-#define HTTP1_METHOD_MAX  24
-#define HTTP1_HOST_MAX 261       /* a 255 byte name, a colon, a port */
-#define HTTP1_CHUNK_LINE_MAX 256 /* size and extensions, without CRLF */
-#define HTTP1_TRAILER_MAX 8192   /* all trailers, with their CRLFs */
+#define HTTP1_HEAD_MAX       (64u * 1024) /* request line + fields, bytes */
+#define HTTP1_TARGET_MAX     (16u * 1024)
+#define HTTP1_FIELDS_MAX     100
+#define HTTP1_METHOD_MAX     24
+#define HTTP1_HOST_MAX       261  /* a 255 byte name, a colon, a port */
+#define HTTP1_CHUNK_LINE_MAX 256  /* size and extensions, without CRLF */
+#define HTTP1_TRAILER_MAX    8192 /* all trailers, with their CRLFs */
 
 struct http1_str { /* borrowed from the bytes parsed; not NUL-terminated */
 	const char *p;
 	size_t n;
 };
 struct http1_field {
-	struct http1_str name; /* spelling kept */
+	struct http1_str name;  /* spelling kept */
 	struct http1_str value; /* without surrounding blanks */
 };
 enum http1_body { HTTP1_BODY_NONE, HTTP1_BODY_LENGTH, HTTP1_BODY_CHUNKED };

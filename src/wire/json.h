@@ -13,7 +13,8 @@
 
 #define JSON_DEPTH_MAX 64 /* arrays and objects within each other */
 #define JSON_BYTES_MAX (4u * 1024 * 1024)
-#define JSON_MARKS_MAX 65536 /* brackets opened, commas, colons: an empty object of 3 bytes takes 300 */
+#define JSON_MARKS_MAX                                                                             \
+	65536 /* brackets opened, commas, colons: an empty object of 3 bytes takes 300 */
 
 enum json_need { JSON_OPTIONAL, JSON_REQUIRED };
 

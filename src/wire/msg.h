@@ -29,12 +29,12 @@ enum msg_type {
 	MSG_JAIL_HELLO,   /* struct jail_hello: what this node can do; once, first */
 	MSG_JAIL_STARTED, /* str id, be32 uid */
 	MSG_JAIL_FAILED,  /* str id, be32 errno, str text */
-	MSG_JAIL_GONE,    /* str id, be32 wait status: every process of it is reaped, cgroup removed */
+	MSG_JAIL_GONE, /* str id, be32 wait status: every process of it is reaped, cgroup removed */
 	/* spaced -> keeper */
 	MSG_VM_BOOT,    /* struct vm_spec; fds: VM_BOOT_FDS in order */
 	MSG_VM_RESTORE, /* struct vm_spec; fds: VM_RESTORE_FDS in order */
 	MSG_VM_SAVE,    /* nothing; fds: device state (read-write). Stops the VM and ends QEMU. */
-	MSG_VM_STOP,    /* nothing: keeper ends QEMU and space-daemon, writes its record and exits */
+	MSG_VM_STOP, /* nothing: keeper ends QEMU and space-daemon, writes its record and exits */
 	/* keeper -> spaced */
 	MSG_KEEPER_HELLO, /* struct keeper_hello; fds: pidfd of keeper, then RAM memfd if has_vm */
 	MSG_VM_STATE,     /* struct vm_event */
@@ -73,23 +73,29 @@ void msg_head_print(struct wr *out, enum msg_type type, uint32_t seq);
 
 /* --- fields; every _parse demands that nothing is left over (-EBADMSG) and checks ranges --- */
 
-#define SANDBOX_ID_LEN 20 /* 'i' and 19 of [a-z0-9]; fits a host-name label with a port */
+#define SANDBOX_ID_LEN  20 /* 'i' and 19 of [a-z0-9]; fits a host-name label with a port */
 #define SANDBOX_ID_SIZE (SANDBOX_ID_LEN + 1)
 bool sandbox_id_valid(const char *id);
 
-#define TOKEN_SIZE 65 /* 64 lower-case hex digits and a NUL, or "" */
-#define VARIANT_ID_SIZE 65 /* [a-z0-9._-], no leading dot, or "" */
-#define CMDLINE_SIZE 1024
+#define TOKEN_SIZE        65 /* 64 lower-case hex digits and a NUL, or "" */
+#define VARIANT_ID_SIZE   65 /* [a-z0-9._-], no leading dot, or "" */
+#define CMDLINE_SIZE      1024
 #define VM_MEMORY_MIN_MIB 128
 #define VM_MEMORY_MAX_MIB 65536
-#define VM_VCPUS_MAX 32
+#define VM_VCPUS_MAX      32
 
 enum accel { ACCEL_TCG, ACCEL_KVM, ACCELS };
 const char *accel_name(enum accel a); /* "tcg", "kvm" */
 
 /* MSG_JAIL_START descriptors: become 3, 4, 5, 6 of the keeper; the log becomes its 2. */
-enum jail_fd { JAIL_FD_KEEPER_SOCK, JAIL_FD_CLIENT_SOCK, JAIL_FD_PLATFORM_SOCK, JAIL_FD_EXIT,
-	       JAIL_FD_LOG, JAIL_FDS };
+enum jail_fd {
+	JAIL_FD_KEEPER_SOCK,
+	JAIL_FD_CLIENT_SOCK,
+	JAIL_FD_PLATFORM_SOCK,
+	JAIL_FD_EXIT,
+	JAIL_FD_LOG,
+	JAIL_FDS
+};
 #define KEEPER_FD_SOCK     3 /* listening, SEQPACKET: spaced */
 #define KEEPER_FD_CLIENT   4 /* listening, STREAM: space-daemon's client side */
 #define KEEPER_FD_PLATFORM 5 /* listening, STREAM: space-daemon's platform side */
@@ -103,25 +109,39 @@ struct jail_start {
 	bool kvm;                  /* /dev/kvm is needed inside */
 };
 struct jail_hello {
-	bool is_root;     /* every sandbox gets its own uid */
-	bool has_limits;  /* cgroup limits are in force */
+	bool is_root;    /* every sandbox gets its own uid */
+	bool has_limits; /* cgroup limits are in force */
 	uint32_t uid_first;
 	char limits_why[128]; /* why not, or "" */
 };
 /* What QEMU is told about one VM. */
 struct vm_spec {
 	char id[SANDBOX_ID_SIZE];
-	char token[TOKEN_SIZE];     /* of space-daemon's client side; "" = open */
+	char token[TOKEN_SIZE];        /* of space-daemon's client side; "" = open */
 	char variant[VARIANT_ID_SIZE]; /* which RAM image; "" while it is being made */
 	enum accel accel;
-	uint32_t memory_mib; /* VM_MEMORY_MIN_MIB..VM_MEMORY_MAX_MIB */
-	uint32_t vcpus;      /* 1..VM_VCPUS_MAX */
+	uint32_t memory_mib;        /* VM_MEMORY_MIN_MIB..VM_MEMORY_MAX_MIB */
+	uint32_t vcpus;             /* 1..VM_VCPUS_MAX */
 	char cmdline[CMDLINE_SIZE]; /* boot only */
 };
-enum vm_boot_fd { BOOT_FD_RAM, BOOT_FD_KERNEL, BOOT_FD_INITRD, BOOT_FD_BASE, BOOT_FD_LAYER,
-		  BOOT_FD_CONSOLE, VM_BOOT_FDS };
-enum vm_restore_fd { RESTORE_FD_RAM, RESTORE_FD_STATE, RESTORE_FD_BASE, RESTORE_FD_TEMPLATE_LAYER,
-		     RESTORE_FD_LAYER, RESTORE_FD_CONSOLE, VM_RESTORE_FDS };
+enum vm_boot_fd {
+	BOOT_FD_RAM,
+	BOOT_FD_KERNEL,
+	BOOT_FD_INITRD,
+	BOOT_FD_BASE,
+	BOOT_FD_LAYER,
+	BOOT_FD_CONSOLE,
+	VM_BOOT_FDS
+};
+enum vm_restore_fd {
+	RESTORE_FD_RAM,
+	RESTORE_FD_STATE,
+	RESTORE_FD_BASE,
+	RESTORE_FD_TEMPLATE_LAYER,
+	RESTORE_FD_LAYER,
+	RESTORE_FD_CONSOLE,
+	VM_RESTORE_FDS
+};
 
 enum vm_state {
 	VM_NONE,     /* keeper waits for a boot or restore */

@@ -11,8 +11,8 @@
 #define PASSWD_FILE_MAX   (1024u * 1024) /* what a caller should read at most */
 #define PASSWD_NAME_SIZE  33             /* Linux: 32 and a NUL */
 #define PASSWD_PATH_SIZE  1024
-#define PASSWD_ID_MAX     4294967294u    /* (uid_t)-1 is not a user */
-#define PASSWD_GROUPS_MAX 64             /* supplementary groups of one user */
+#define PASSWD_ID_MAX     4294967294u /* (uid_t)-1 is not a user */
+#define PASSWD_GROUPS_MAX 64          /* supplementary groups of one user */
 
 struct passwd_user {
 	char name[PASSWD_NAME_SIZE];

@@ -39,7 +39,8 @@ struct wake_scan {
 };
 void wake_scan_init(struct wake_scan *s);
 /* Consumes from p until a whole wake was seen (true: *ret is it) or all was read (false). */
-bool wake_scan_step(struct wake_scan *s, const uint8_t *p, size_t n, size_t *ret_used, struct wake *ret);
+bool wake_scan_step(struct wake_scan *s, const uint8_t *p, size_t n, size_t *ret_used,
+		    struct wake *ret);
 
 struct preface_scan {
 	uint8_t want[PREFACE_SIZE];
