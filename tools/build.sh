@@ -1,0 +1,15 @@
+#!/bin/bash
+# Builds and installs below the build folder: build.sh BUILD PREFIX
+set -euo pipefail
+cd -- "$(dirname -- "$0")/.."
+build=$1 prefix=$2
+
+for program in meson ninja cc pkg-config; do
+	command -v "$program" >/dev/null || {
+		echo "build: '$program' is missing; as root: make deps" >&2
+		exit 1
+	}
+done
+[ -f "$build/build.ninja" ] || meson setup --prefix="$prefix" "$build"
+ninja -C "$build" --quiet
+DESTDIR=$PWD/$build/root meson install -C "$build" --no-rebuild --only-changed --quiet
