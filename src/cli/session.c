@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define RENEW_MS  (SESSION_LEASE_S * 1000 / 3)
+#define SLOW_MS   1500u /* then a person wants to know what is going on */
 #define TOKEN_MAX 256
 #define PATH_MAX_ 128
 
@@ -119,16 +120,34 @@ static json_t *create_body(const struct session_spec *p)
 			 (int)p->lease_s, "envVars", p->env, "metadata", meta);
 }
 
-static int create(struct session *s, const struct session_spec *p, struct fail *f)
+static void on_slow(void *arg)
+{
+	const struct session_spec *p = arg;
+
+	if (term_is_live())
+		term_progress(
+			"waiting for a sandbox of '%s'; the first one of a template takes some "
+			"seconds",
+			p->template);
+}
+
+static int create(struct session *s, struct session_spec *p, struct fail *f)
 {
 	AUTO(json_drop) json_t *body = create_body(p);
+	struct timer *slow = timer_new(api_loop(s->api), on_slow, p);
 	struct api_answer answer = {0};
 	uint64_t began_ns = clock_mono_ns();
 	int r;
 
-	if (!body)
-		return fail_set(f, -EINVAL, "a name or variable is not valid UTF-8");
-	r = api_call(s->api, "POST", "/v2/sandboxes", body, API_CREATE_TIMEOUT_MS, &answer, f);
+	if (body) {
+		timer_set(slow, SLOW_MS);
+		r = api_call(s->api, "POST", "/v2/sandboxes", body, API_CREATE_TIMEOUT_MS, &answer,
+			     f);
+		term_progress_end();
+	} else {
+		r = fail_set(f, -EINVAL, "a name or variable is not valid UTF-8");
+	}
+	timer_free(slow);
 	s->create_ns = clock_mono_ns() - began_ns;
 	if (r == 0)
 		r = created_parse(s, answer.json, f);
