@@ -188,7 +188,7 @@ static int fill_config(struct spaced *s, struct fail *f)
 	c->max_sandboxes = s->o.max_sandboxes;
 	c->max_hours = s->o.max_hours;
 	c->cores = cores > 0 ? (uint32_t)cores : 1;
-	return engine_find(s->o.accel, c, f);
+	return engine_find(s->o.accel, s->o.accel_why, c, f);
 }
 
 static void raise_limits(void)

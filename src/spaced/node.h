@@ -17,7 +17,7 @@ struct config {
 	uint32_t cores; /* starts in flight at most */
 	enum accel accel;
 	char accel_why[128]; /* why not KVM, or "" */
-	char engine[160];    /* QEMU's build and machine, part of every variant's id */
+	char engine[160];    /* the build of QEMU and of the keeper; part of every variant's id */
 	char url[64];
 };
 

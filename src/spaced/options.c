@@ -73,6 +73,10 @@ static int one(const char *name, const char *value, struct options *o, struct fa
 		o->data = value;
 		return 0;
 	}
+	if (strcmp(name, "--accel-why") == 0) {
+		o->accel_why = value;
+		return 0;
+	}
 	if (strcmp(name, "--listen") == 0)
 		return listen_parse(value, o->host, &o->port, f);
 	if (strcmp(name, "--max-sandboxes") == 0)
@@ -92,6 +96,7 @@ static int one(const char *name, const char *value, struct options *o, struct fa
 int options_parse(int argc, char **argv, struct options *ret, struct fail *f)
 {
 	struct options o = {.jailer_fd = -1,
+			    .accel_why = "",
 			    .host = "127.0.0.1",
 			    .max_sandboxes = MAX_SANDBOXES_DEFAULT,
 			    .max_hours = MAX_HOURS_DEFAULT};

@@ -19,6 +19,7 @@ struct options {
 	uint32_t max_sandboxes;
 	uint32_t max_hours;
 	enum accel_choice accel;
+	const char *accel_why; /* why not KVM, from whoever tried before us; "" */
 };
 
 /* -EINVAL with the sentence for the person. */

@@ -474,7 +474,7 @@ struct variants *variants_new(struct node *n)
 
 	vs->n = n;
 	vs->turn = timer_new(n->loop, on_turn, vs);
-	if (variant_sweep(&n->data, &f) < 0)
+	if (variant_sweep(&n->data, n->cfg.engine, &f) < 0)
 		log_warn("cannot remove half-made variants, going on", "why=%s", f.text);
 	return vs;
 }

@@ -289,9 +289,12 @@ int variant_remove(const struct data *d, const char *id, struct fail *f)
 	return dir_remove(d->variants, id, f);
 }
 
-/* Whether a template still has the image that this variant was made of. Unreadable: it has not. */
-static bool is_of_template(const struct data *d, const char *id, const struct template *t, size_t n)
+/* Whether it is this engine's, and a template still has the image that it was made of. Unreadable:
+ * it is not. */
+static bool is_usable(const struct data *d, const char *id, const char *engine,
+		      const struct template *t, size_t n)
 {
+	const char *made_by = NULL;
 	AUTO(str_drop) char *path = xasprintf("%s/manifest.json", id);
 	AUTO(str_drop) char *text = NULL;
 	AUTO(json_drop) json_t *o = NULL;
@@ -301,7 +304,9 @@ static bool is_of_template(const struct data *d, const char *id, const struct te
 
 	if (file_slurp(d->variants, path, VARIANT_MANIFEST_MAX, &text, &len, &f) < 0 ||
 	    json_parse(&o, text, len, VARIANT_MANIFEST_MAX, &f) < 0 ||
-	    json_get_str(o, "image", JSON_REQUIRED, 1, TEMPLATE_PATH_MAX, &image, &f) < 0)
+	    json_get_str(o, "image", JSON_REQUIRED, 1, TEMPLATE_PATH_MAX, &image, &f) < 0 ||
+	    json_get_str(o, "engine", JSON_REQUIRED, 1, VARIANT_MANIFEST_MAX, &made_by, &f) < 0 ||
+	    strcmp(made_by, engine) != 0)
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(t[i].image, image) == 0)
@@ -309,7 +314,7 @@ static bool is_of_template(const struct data *d, const char *id, const struct te
 	return false;
 }
 
-static int sweep_unused(const struct data *d, struct fail *f)
+static int sweep_unused(const struct data *d, const char *engine, struct fail *f)
 {
 	struct template *t = NULL;
 	char **names = NULL;
@@ -320,7 +325,7 @@ static int sweep_unused(const struct data *d, struct fail *f)
 	if (r == 0 && bad == 0)
 		r = dir_list(d->root, "variants", &names, &n, f);
 	for (size_t i = 0; i < n; i++) {
-		if (r == 0 && !is_of_template(d, names[i], t, n_t))
+		if (r == 0 && !is_usable(d, names[i], engine, t, n_t))
 			r = variant_remove(d, names[i], f);
 		free(names[i]);
 	}
@@ -350,9 +355,9 @@ static int sweep_half_made(const struct data *d, struct fail *f)
 	return r;
 }
 
-int variant_sweep(const struct data *d, struct fail *f)
+int variant_sweep(const struct data *d, const char *engine, struct fail *f)
 {
 	int r = sweep_half_made(d, f);
 
-	return r < 0 ? r : sweep_unused(d, f);
+	return r < 0 ? r : sweep_unused(d, engine, f);
 }

@@ -23,7 +23,7 @@ struct variant_key {
 	uint32_t memory_mib;
 	uint32_t vcpus;
 	enum accel accel;
-	char engine[160]; /* QEMU's build and machine line */
+	char engine[160]; /* the build of QEMU and of what gives it its options */
 };
 void variant_id(const struct variant_key *k, char ret[VARIANT_ID_SIZE]);
 
@@ -51,7 +51,8 @@ int variant_save(const struct data *d, const char *id, const struct variant_key 
 		 int devices, const char *run_id, struct fail *f);
 
 int variant_remove(const struct data *d, const char *id, struct fail *f);
-/* Removes what an interrupted save left, and variants of images that no template has any more. */
-int variant_sweep(const struct data *d, struct fail *f);
+/* Removes what an interrupted save left, and variants that can never be used again: of an image that
+ * no template has any more, or of another engine than this node's. */
+int variant_sweep(const struct data *d, const char *engine, struct fail *f);
 
 #endif

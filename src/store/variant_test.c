@@ -187,13 +187,17 @@ static void check_variants(const struct data *d)
 	CHECK(faccessat(d->root, "templates/bad.json", F_OK, 0) == 0);
 	k.image[7] = 'x';
 	EXPECT_EQ("of another image", save(d, other, &k), 0);
-	EXPECT_EQ("sweeps", variant_sweep(d, &f), 0);
+	EXPECT_EQ("sweeps", variant_sweep(d, k.engine, &f), 0);
 	EXPECT("what was half made", !dir_exists(d->variants, ".new-1234"));
 	EXPECT("a template is unreadable: nothing else", variant_exists(d, other));
 	CHECK(unlinkat(d->root, "templates/bad.json", 0) == 0);
-	EXPECT_EQ("sweeps", variant_sweep(d, &f), 0);
+	EXPECT_EQ("sweeps", variant_sweep(d, k.engine, &f), 0);
 	EXPECT("what no template has", !variant_exists(d, other));
 	EXPECT("and no more", variant_exists(d, id));
+	k.image[7] = 'b';
+	EXPECT("of this engine", variant_exists(d, id));
+	EXPECT_EQ("sweeps for another engine", variant_sweep(d, "qemu 2", &f), 0);
+	EXPECT("what is of another", !variant_exists(d, id));
 	EXPECT_EQ("removes", variant_remove(d, id, &f), 0);
 	EXPECT_EQ("gone", load_code(d, id), -ENOENT);
 }
