@@ -316,7 +316,7 @@ static void on_stream_end(void *arg, int err)
 		return;
 	}
 	if (err == -ECONNREFUSED)
-		exec_failed(x, err, "no node is running here: start one with `space up`");
+		exec_failed(x, err, "no node runs here: start one with `space up`");
 	else if (x->status && x->status != 200)
 		refusal_take(x);
 	else

@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "cli/api.h"
 
-#define SESSION_LEASE_S 300u
+#define SESSION_LEASE_S 120u
 
 struct session;
 
