@@ -154,8 +154,8 @@ static int unreachable(const struct api *a, int err, struct fail *f)
 {
 	if (err == -ECONNREFUSED)
 		return fail_set(f, -ECONNREFUSED,
-				"no node answers at %s: start one with `space up`",
-				a->sock ? "this data folder" : a->url);
+				"no node runs %s: start one with `space up`",
+				a->sock ? "on this data folder" : a->url);
 	if (err == -ETIMEDOUT)
 		return fail_set(f, err, "the node does not answer in time");
 	return fail_errno(f, err, "cannot speak with the node");

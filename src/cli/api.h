@@ -1,5 +1,5 @@
 /* The platform's HTTP API as the commands use it: where the node is, its key, one call at a time
- * or several in the loop. Answers are hostile: bounded, parsed strictly, escaped by who prints them.
+ * or several in the loop. Answers are hostile: bounded, parsed strictly, escaped by the printer.
  *
  * The node: $SPACE_URL with $SPACE_API_KEY, else the owner-only socket DATA/state/api.sock. */
 #ifndef SPACE_CLI_API_H
@@ -60,7 +60,7 @@ struct call_spec {
 struct call_ops {
 	void (*on_head)(void *arg, unsigned status);
 	void (*on_data)(void *arg, const uint8_t *p, size_t n); /* held until call_consume() */
-	/* Last, once, also after call_cancel(). err: 0 = the answer is whole, else a negative errno. */
+	/* Last, once, also after call_cancel(). 0: the answer is whole, else a negative errno. */
 	void (*on_end)(void *arg, int err);
 };
 struct call *call_start(struct api *a, const struct call_spec *s, const struct call_ops *ops,

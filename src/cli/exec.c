@@ -5,8 +5,8 @@
  * RUN      output, the end event, input, signals            LAST
  * LAST     queued output being written                      (done)
  *
- * The output's stream is not read while our own stdout or stderr is full, so a slow reader slows the
- * command down and costs no memory. Input is sent one piece after the other. */
+ * The output's stream is not read while our own stdout or stderr is full, so a slow reader slows
+ * the command down and costs no memory. Input is sent one piece after the other. */
 #include "cli/exec.h"
 
 #include "base/alloc.h"

@@ -33,8 +33,8 @@ struct exec_result {
 /* Runs the loop until it is over. 0: *ret->exit_code is the command's. A failure fills ret too. */
 int exec_run(struct api *a, const struct exec_spec *s, struct exec_result *ret, struct fail *f);
 
-/* A request to the sandbox's envd with the headers of `s`. type: "application/json" for a plain call,
- * "application/connect+json" for a stream. */
+/* A request to the sandbox's envd with the headers of `s`. type: "application/json" for a plain
+ * call, "application/connect+json" for a stream. */
 struct call *exec_call(struct api *a, const struct exec_spec *s, const char *path, const char *type,
 		       const void *body, size_t n, const struct call_ops *ops, void *arg);
 

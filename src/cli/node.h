@@ -21,8 +21,8 @@ int node_find(const struct cli *c, struct node *ret, struct fail *f);
 
 /* Starts space-jailer detached, its log in DATA/node.log. args: for spaced, NULL-terminated. */
 int node_start(const struct cli *c, const char *const *args, struct node *ret, struct fail *f);
-/* Waits until it answers. -ECHILD: it ended, and the end of its log was shown; -EINTR: a signal came
- * (then nothing is left running); -ETIMEDOUT. */
+/* Waits until it answers. -ECHILD: it ended, and the end of its log was shown; -EINTR: a signal
+ * came (then nothing is left running); -ETIMEDOUT. */
 int node_wait_ready(const struct cli *c, struct node *n, struct fail *f);
 
 /* Ends the node, which removes its sandboxes first, and waits for it. */
@@ -31,7 +31,7 @@ int node_stop(const struct cli *c, struct node *n, struct fail *f);
 /* The address it listens on, as it says itself. Caller frees. */
 int node_endpoint(const struct cli *c, char **ret, struct fail *f);
 
-/* SIGINT, SIGTERM and SIGHUP are noted from the first call on; returns the first that came, or 0. */
+/* SIGINT, SIGTERM and SIGHUP are noted from the first call on. The first that came, or 0. */
 int node_signal(void);
 
 #endif

@@ -47,7 +47,7 @@ static int given_add(struct options *o, const struct option_def *d, const char *
 	return 0;
 }
 
-/* text: behind the two dashes; next: the following argument or NULL. *ret_used: 1 when it was taken. */
+/* text: behind the two dashes; next: the following argument or NULL. *ret_used: 1: it was taken. */
 static int parse_long(struct options *o, const struct tables *t, const char *text, const char *next,
 		      int *ret_used, struct fail *f)
 {

@@ -1,5 +1,5 @@
-/* See sink.h. A descriptor that says "writable" takes PIPE_BUF bytes without blocking (POSIX, pipes;
- * Linux terminals and sockets too), so that much is written after each such event. */
+/* See sink.h. A descriptor that says "writable" takes PIPE_BUF bytes without blocking (POSIX,
+ * pipes; Linux terminals and sockets too), so that much is written after each such event. */
 #include "cli/sink.h"
 
 #include "net/loop.h"

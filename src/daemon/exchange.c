@@ -5,8 +5,8 @@
  * OPEN    either side                                    CLOSED, or REFUSED (no valid answer head)
  * REFUSED the client taking our own answer               CLOSED
  *
- * A byte is given back to the window it came through when the other side took it, so the buffers are
- * never larger than one window a direction, whatever the guest or the client does. */
+ * A byte is given back to the window it came through when the other side took it, so the buffers
+ * are never larger than one window a direction, whatever the guest or the client does. */
 #include "daemon/exchange.h"
 
 #include "base/alloc.h"

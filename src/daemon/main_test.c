@@ -1,5 +1,5 @@
-/* The program itself, confined as it always is, with a keeper, clients and a guest made here: what it
- * needs of the kernel it still may, and it ends when it should. argv[1]: space-daemon. */
+/* The program itself, confined as it always is, with a keeper, clients and a guest made here: what
+ * it needs of the kernel it still may, and it ends when it should. argv[1]: space-daemon. */
 #include "base/alloc.h"
 #include "base/test.h"
 #include "daemon/test_peers.h"

@@ -4,7 +4,7 @@
 
 struct h2_stream;
 
-/* Takes a stream of on_request and answers it. `message` is our own text: plain ASCII, no quotes. */
+/* Takes a stream of on_request and answers it. `message` is our own: plain ASCII, no quotes. */
 void reply_send(struct h2_stream *s, unsigned status, const char *message);
 /* The same for a stream that was taken before and has had no answer; its ops go on. */
 void reply_write(struct h2_stream *s, unsigned status, const char *message);

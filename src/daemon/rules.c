@@ -107,7 +107,7 @@ static bool target_valid(const char *target, const char **ret_first, size_t *ret
 	return true;
 }
 
-/* Whether `name` stands there exactly once with the value `want`, in constant time for the value. */
+/* Whether `name` is there exactly once, with the value `want`, in constant time for the value. */
 static bool field_equals(const struct h2_message *m, const char *name, const char *want)
 {
 	const char *got = NULL;

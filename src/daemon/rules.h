@@ -28,7 +28,7 @@ struct verdict request_judge(const struct h2_message *in, enum side side, const 
  * `in` must have passed request_judge(). *ret borrows from it. -EBADMSG, -E2BIG. */
 int request_rewrite(struct h2_message *ret, const struct h2_message *in);
 
-/* The guest's answer as the client gets it. Status 200..599 only. *ret borrows. -EBADMSG, -E2BIG. */
+/* The guest's answer as the client gets it: status 200..599. *ret borrows. -EBADMSG, -E2BIG. */
 int answer_rewrite(struct h2_message *ret, const struct h2_message *in);
 
 #endif

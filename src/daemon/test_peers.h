@@ -1,5 +1,5 @@
-/* For tests: a guest behind the three ports, honest or writing what it is told to, and requests of a
- * client that are watched. */
+/* For tests: a guest behind the three ports, honest or writing what it is told to, and requests
+ * of a client that are watched. */
 #ifndef SPACE_DAEMON_TEST_PEERS_H
 #define SPACE_DAEMON_TEST_PEERS_H
 
