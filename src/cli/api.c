@@ -153,8 +153,7 @@ static int refused(const struct waited *w, const json_t *j, struct fail *f)
 static int unreachable(const struct api *a, int err, struct fail *f)
 {
 	if (err == -ECONNREFUSED)
-		return fail_set(f, -ECONNREFUSED,
-				"no node runs %s: start one with `space up`",
+		return fail_set(f, -ECONNREFUSED, "no node runs %s: start one with `space up`",
 				a->sock ? "on this data folder" : a->url);
 	if (err == -ETIMEDOUT)
 		return fail_set(f, err, "the node does not answer in time");

@@ -1,7 +1,7 @@
 /* space template build NAME, space template ls. Building is the work of the template's own script,
  * PREFIX/share/space/templates/NAME/build --data DIR --libexec DIR [--force]: it tells on stderr
- * how far it is ("step N/M text"), ends with 0 when the template is there and fresh, and undoes what is
- * half done when it gets a signal. */
+ * how far it is ("step N/M text"), ends with 0 when the template is there and fresh, and undoes
+ * what is half done when it gets a signal. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "cli/build.h"
