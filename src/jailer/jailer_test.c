@@ -224,6 +224,20 @@ static void phase_starts(int data, const struct jail_hello *h)
 	EXPECT("the other one lives", is_up(data, ID_B, NULL));
 }
 
+/* Whoever gets a descriptor of an image, and has its owner's uid, still cannot write to it. */
+static void expect_read_only(int data)
+{
+	AUTO(fd_drop) int image = -1;
+	int again = -1;
+
+	EXPECT_EQ("an image opens", file_open(data, "images/x", O_RDONLY, 0, &image, NULL), 0);
+	again = fd_reopen(image, O_RDWR);
+	EXPECT("not for writing", again == -EROFS || again == -EACCES);
+	EXPECT("nor is its mode changed", fchmod(image, 0666) < 0);
+	EXPECT("nor is one made",
+	       file_open(data, "images/y", O_WRONLY | O_CREAT, 0600, &again, NULL) < 0);
+}
+
 static void phase_refusals(int data)
 {
 	struct jail_start q = {.id = ID_C, .memory_max_bytes = MEMORY_LEAST - 1};
@@ -287,6 +301,7 @@ static int spaced_main(const char *path)
 		return raise(SIGKILL);
 	case '2':
 		EXPECT("a sandbox outlives spaced", is_up(data, ID_B, NULL));
+		expect_read_only(data);
 		phase_refusals(data);
 		ask_kill(ID_B, 20, -1);
 		expect("one of an earlier spaced is gone", MSG_JAIL_GONE, 20, ID_B);
@@ -339,12 +354,14 @@ static int make_folders(const char *top)
 {
 	static const char *const programs[] = {"spaced", "space-keeper", "space-daemon"};
 	AUTO(str_drop) char *libexec = xasprintf("%s/libexec", top);
+	AUTO(str_drop) char *images = xasprintf("%s/data/images", top);
 	AUTO(str_drop) char *data = xasprintf("%s/data", top);
 	int err = 0;
 
 	if (chmod(top, 0755) < 0 || mkdir(libexec, 0755) < 0 || mkdir(data, 0755) < 0 ||
-	    chmod(libexec, 0755) < 0)
+	    mkdir(images, 0755) < 0 || chmod(images, 0755) < 0 || chmod(libexec, 0755) < 0)
 		return -errno;
+	err = copy_program("/dev/null", images, "x");
 	for (size_t i = 0; err == 0 && i < ARRAY_LEN(programs); i++)
 		err = copy_program("/proc/self/exe", libexec, programs[i]);
 	return err;

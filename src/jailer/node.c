@@ -4,7 +4,9 @@
 #include "node.h"
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/str.h"
+#include "mounts.h"
 #include "os/dir.h"
 #include "os/fd.h"
 #include "proc.h"
@@ -15,9 +17,7 @@
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>
-#include <sched.h>
 #include <stdio.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 
 #define RUN_DIR       "/run/space"
@@ -173,40 +173,6 @@ static int prepare_uids(const struct node_request *r, struct node *n, struct fai
 	return err < 0 ? fail_errno(f, err, "cannot read /proc") : 0;
 }
 
-/* --- places --- */
-
-static int bind_to(const char *from, const char *to, unsigned long flags, struct fail *f)
-{
-	if (mkdir(to, 0755) < 0 && errno != EEXIST)
-		return fail_errno(f, -errno, "cannot make '%s'", to);
-	if (mount(from, to, NULL, MS_BIND, NULL) < 0 ||
-	    mount(NULL, to, NULL, MS_BIND | MS_REMOUNT | MS_NOSUID | MS_NODEV | flags, NULL) < 0)
-		return fail_errno(f, -errno, "cannot mount '%s' on '%s'", from, to);
-	return 0;
-}
-
-/* The folders may lie below one that spaced's uid must not enter (a home): here they have paths of
- * their own, seen by us and our children only. */
-static int prepare_mounts(struct node *n, struct fail *f)
-{
-	int err;
-
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-		return fail_errno(f, -errno, "cannot make a mount namespace");
-	if ((mkdir(RUN_DIR, 0755) < 0 && errno != EEXIST) || chmod(RUN_DIR, 0755) < 0)
-		return fail_errno(f, -errno, "cannot make '" RUN_DIR "'");
-	err = bind_to(n->data, RUN_DATA, MS_NOEXEC, f);
-	if (err == 0)
-		err = bind_to(n->libexec, RUN_LIBEXEC, MS_RDONLY, f);
-	if (err < 0)
-		return err;
-	str_drop(&n->data);
-	str_drop(&n->libexec);
-	n->data = xstrdup(RUN_DATA);
-	n->libexec = xstrdup(RUN_LIBEXEC);
-	return 0;
-}
-
 /* --- the data folder --- */
 
 static int own_tree(int dir, uid_t from, const struct node *n, unsigned depth);
@@ -287,6 +253,9 @@ static int prepare_data(struct node *n, struct fail *f)
 		return fail_errno(f, -errno, "cannot open the data folder to spaced");
 	for (size_t i = 0; err == 0 && i < ARRAY_LEN(folders); i++)
 		err = prepare_folder(data, folders[i], n, f);
+	/* What `space template build` writes: the node reads it, so it must be there to be bound. */
+	for (size_t i = 0; err == 0 && mounts_read_only[i] != NULL; i++)
+		err = dir_make(data, mounts_read_only[i], 0755, f);
 	return err;
 }
 
@@ -311,7 +280,11 @@ int node_prepare(const struct node_request *r, struct node *ret, struct fail *f)
 		err = prepare_uids(r, ret, f);
 	if (err == 0)
 		err = prepare_data(ret, f);
-	if (err == 0 && ret->is_root)
-		err = prepare_mounts(ret, f);
+	if (err == 0)
+		err = mounts_prepare(ret->is_root, &ret->data, &ret->libexec, f);
+	if (err == -EOPNOTSUPP) {
+		log_warn("images are open to our own user's jails, going on", "why=%s", f->text);
+		err = 0;
+	}
 	return err;
 }
