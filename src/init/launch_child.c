@@ -141,8 +141,8 @@ static void drop_rights(const struct user *u, const struct child_fds *fds)
 	uid_t uid = u->entry.uid;
 
 	static_assert(sizeof(gid_t) == sizeof(uint32_t), "groups are passed as they are");
-	if (fds->slave >= 0)
-		(void)fchown(0, uid, (gid_t)-1); /* best effort: as login(1) does */
+	if (fds->slave >= 0 && fchown(0, uid, (gid_t)-1) != 0) /* as login(1) does */
+		give_up(fds, CONNECT_INTERNAL, "cannot give the terminal away: %s", words(errno));
 	if (setrlimit(RLIMIT_NOFILE, &files) != 0 || setrlimit(RLIMIT_MEMLOCK, &memlock) != 0)
 		give_up(fds, CONNECT_INTERNAL, "cannot set limits: %s", words(errno));
 	if (setgroups(u->n_groups, u->groups) != 0 || setresgid(gid, gid, gid) != 0 ||

@@ -2,6 +2,8 @@
  * until init has opened what it keeps. */
 #include "init/userspace.h"
 
+#include "base/log.h"
+
 #include "base/alloc.h"
 #include "init/boot.h"
 #include "init/cgroup.h"
@@ -84,9 +86,10 @@ static void make_links(int root)
 		{"/proc/self/fd/2", "dev/stderr"},
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(links); i++)
-		(void)symlinkat(links[i][0], root,
-				links[i][1]); /* best effort: one that is there stays */
+	for (size_t i = 0; i < ARRAY_LEN(links); i++) {
+		if (symlinkat(links[i][0], root, links[i][1]) != 0 && errno != EEXIST)
+			log_warn("cannot make a link, going on without", "name=/%s", links[i][1]);
+	}
 }
 
 /* What the file shows until the first /space/init: what it showed before. */
