@@ -64,8 +64,9 @@ static const char *const dropped_fields[] = {
 };
 
 static const char *const dropped_answer_fields[] = {
-	"connection", "keep-alive", "proxy-connection", "transfer-encoding",
-	"upgrade",    "date",       "content-length",   "trailer",
+	"connection",        "keep-alive", "proxy-connection",
+	"transfer-encoding", "upgrade",    "date",
+	"content-length",    "trailer",    "te",
 };
 
 bool route_wants(const struct http1_request *r)
@@ -224,10 +225,12 @@ static void on_head(struct h2_stream *st, const struct h2_message *m)
 							     ARRAY_LEN(dropped_answer_fields)))
 			fields[n_fields++] =
 				(struct http_field){.name = m->h[i].name, .value = m->h[i].value};
+	if (http_respond(r->x, (unsigned)code, fields, n_fields, n) < 0) {
+		relay_break(r);
+		return;
+	}
 	r->is_answered = true;
 	r->has_body = n != 0;
-	if (http_respond(r->x, (unsigned)code, fields, n_fields, n) < 0)
-		http_abort(r->x);
 }
 
 static void on_answer_data(struct h2_stream *st, const uint8_t *p, size_t n)

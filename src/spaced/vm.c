@@ -369,7 +369,7 @@ static int make_layer(int dir, uint64_t bytes, int *ret_fd, struct fail *f)
 /* Sockets and files that the jail gets by descriptor; it has no path to any of them. */
 static int make_files(struct vm *v, int jail_fds[JAIL_FDS], struct fail *f)
 {
-	static const int log_flags = O_WRONLY | O_CREAT | O_APPEND;
+	static const int log_flags = O_RDWR | O_CREAT | O_APPEND; /* the keeper cuts it */
 	int *layer = &v->plan.fd[RESTORE_FD_LAYER];
 	int *console = &v->plan.fd[RESTORE_FD_CONSOLE];
 	int r;
