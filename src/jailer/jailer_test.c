@@ -1,6 +1,6 @@
-/* The jailer as a whole, with stand-ins for spaced and space-keeper: this very program, copied under
- * their names. The stand-in of spaced goes through phases, one a start, kept in state/phase; the
- * jailer restarts it between them. Its output reaches the test through the jailer.
+/* The jailer as a whole, with stand-ins for spaced and space-keeper: this very program, copied
+ * under their names. The stand-in of spaced goes through phases, one a start, kept in state/phase;
+ * the jailer restarts it between them. Its output reaches the test through the jailer.
  *
  * Needs bubblewrap and user namespaces; as root it checks uids too. */
 #include "base/alloc.h"

@@ -2,8 +2,8 @@
  * and keeps it running, and does three things for it: start a jail, end a jail, tell what became of
  * it. It is the reaper of all that it started.
  *
- * Trusts: its command line, the kernel. Never trusts spaced: anything outside the message table ends
- * that spaced (a new one is started). Never opens a path that came in a message. */
+ * Trusts: its command line, the kernel. Never trusts spaced: anything outside the message table
+ * ends that spaced (a new one is started). Never opens a path that came in a message. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"

@@ -25,9 +25,11 @@
 #define RUN_LIBEXEC   RUN_DIR "/libexec"
 #define SPACED_USER   "space"
 #define MAP_TEXT_MAX  65536
-#define OWN_DEPTH_MAX 8      /* of state/, variants/ and run/ */
-#define UID_LOW_FIRST 20000u /* where the namespace maps only 16 bits: between people and systemd */
-#define UID_LOW_LAST  56000u
+#define OWN_DEPTH_MAX 8 /* of state/, variants/ and run/ */
+#define UID_LOW_FIRST                                                                              \
+	20000u /* where the namespace maps only 16 bits: between people and systemd  \
+			      */
+#define UID_LOW_LAST 56000u
 
 /* --- uids --- */
 
@@ -253,7 +255,8 @@ static int prepare_data(struct node *n, struct fail *f)
 		return fail_errno(f, -errno, "cannot open the data folder to spaced");
 	for (size_t i = 0; err == 0 && i < ARRAY_LEN(folders); i++)
 		err = prepare_folder(data, folders[i], n, f);
-	/* What `space template build` writes: the node reads it, so it must be there to be bound. */
+	/* What `space template build` writes: the node reads it, so it must be there to be bound.
+	 */
 	for (size_t i = 0; err == 0 && mounts_read_only[i] != NULL; i++)
 		err = dir_make(data, mounts_read_only[i], 0755, f);
 	return err;

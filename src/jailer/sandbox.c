@@ -384,7 +384,8 @@ static void step_starting(const struct table *t, struct sandbox *s)
 	s->seq = 0;
 }
 
-/* Everything is gone when the monitor is reaped and the cgroup, if there is one, could be removed. */
+/* Everything is gone when the monitor is reaped and the cgroup, if there is one, could be removed.
+ */
 static bool step_ending(const struct table *t, const struct sandbox *s)
 {
 	return s->monitor == 0 && cgroup_remove(&t->limits, s->id) == 0;

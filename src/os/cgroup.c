@@ -1,6 +1,7 @@
 /* Limits by cgroup. Owns what lies below space-<instance> and touches nothing else, but for the
  * caller's own cgroup: to hand controllers down in v2 it may have to move the caller into a child
- * (a v2 cgroup with processes cannot have limited children). Trusts /proc and the mounts it names. */
+ * (a v2 cgroup with processes cannot have limited children). Trusts /proc and the mounts it names.
+ */
 #include "os/cgroup.h"
 
 #include "base/alloc.h"
@@ -278,7 +279,8 @@ static int put_limits(const struct cgroup_base *b, const struct cgroup *c,
 {
 	const bool v2 = b->kind == CGROUP_V2;
 	const uint64_t quota = (uint64_t)l->cpu_max_permille * CPU_PERMILLE_US;
-	/* v1 places: v1_names. memsw counts memory and swap together, so the same number is no swap. */
+	/* v1 places: v1_names. memsw counts memory and swap together, so the same number is no
+	 * swap. */
 	const struct {
 		size_t v1_tree;
 		bool wanted;

@@ -1,6 +1,7 @@
-/* Limits of one sandbox: a cgroup with pids, memory and CPU. v2 where those controllers may be used,
- * else the v1 hierarchies. Layout: <base>/space-<instance>/<id>, where base is the caller's own
- * cgroup, or for root the top of the hierarchy when the own one is shared with other processes. */
+/* Limits of one sandbox: a cgroup with pids, memory and CPU. v2 where those controllers may be
+ * used, else the v1 hierarchies. Layout: <base>/space-<instance>/<id>, where base is the caller's
+ * own cgroup, or for root the top of the hierarchy when the own one is shared with other processes.
+ */
 #ifndef SPACE_OS_CGROUP_H
 #define SPACE_OS_CGROUP_H
 

@@ -1,4 +1,5 @@
-/* Two texts of the kernel, read strictly: mountinfo (proc(5)) and /proc/self/cgroup (cgroups(7)). */
+/* Two texts of the kernel, read strictly: mountinfo (proc(5)) and /proc/self/cgroup (cgroups(7)).
+ */
 #include "os/cgroup_find.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* mountinfo and /proc/self/cgroup. Properties: absolute paths or an error; no path leads upwards. */
+/* mountinfo and /proc/self/cgroup. Properties: absolute paths or an error; no path leads upwards.
+ */
 #include "base/alloc.h"
 #include "base/fuzz.h"
 #include "os/cgroup_find.h"

@@ -247,7 +247,8 @@ static int add_families(scmp_filter_ctx ctx, const int *families)
 	return err == 0 ? seccomp_rule_add_array(ctx, REFUSE, SCMP_SYS(socket), 1, &cmp) : err;
 }
 
-/* abort() ends in tgkill(own pid): without it a failed assertion would look like a forbidden call. */
+/* abort() ends in tgkill(own pid): without it a failed assertion would look like a forbidden call.
+ */
 static int add_own_abort(scmp_filter_ctx ctx)
 {
 	const struct scmp_arg_cmp own = {

@@ -142,7 +142,8 @@ int fd_slurp(int fd, size_t max, char **ret, size_t *ret_n)
 		if (used == cap) {
 			if (used > max)
 				return -EFBIG;
-			/* One byte past max, so that a file of exactly max is told from a longer one. */
+			/* One byte past max, so that a file of exactly max is told from a longer
+			 * one. */
 			cap = cap == 0 ? size_min(SLURP_FIRST, max + 1)
 				       : size_min(cap > max / 2 ? max + 1 : cap * 2, max + 1);
 			p = xrealloc(p, cap + 1, 1);

@@ -12,9 +12,11 @@ int fd_set_cloexec(int fd, bool on);
 int fd_reopen(int fd, int flags); /* another open file of the same inode, by /proc/self/fd */
 int fd_write_all(int fd, const void *p, size_t n);
 int fd_read_full(int fd, void *p, size_t n); /* exactly n: -ENODATA when the end comes first */
-/* The whole of a file from its start, at most max bytes (-EFBIG). *ret is NUL-terminated, caller frees. */
+/* The whole of a file from its start, at most max bytes (-EFBIG). *ret is NUL-terminated, caller
+ * frees. */
 int fd_slurp(int fd, size_t max, char **ret, size_t *ret_n);
-/* Copies n bytes, sparse: zero blocks of 4 KiB become holes when is_sparse. Offsets are explicit. */
+/* Copies n bytes, sparse: zero blocks of 4 KiB become holes when is_sparse. Offsets are explicit.
+ */
 int fd_copy(int to, int from, uint64_t n, bool is_sparse);
 
 #endif

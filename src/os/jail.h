@@ -55,8 +55,8 @@ void jail_argv_done(struct jail_argv *a);
 
 /* `tail`: NULL-terminated arguments after the program's name, or NULL. info_fd >= 0: the descriptor
  * (in bwrap) to which bwrap writes {"child-pid": N, ...}: the pid of the program itself, as the
- * caller's PID namespace counts, because of --as-pid-1. Results are complete command lines; `ret` is
- * overwritten. */
+ * caller's PID namespace counts, because of --as-pid-1. Results are complete command lines; `ret`
+ * is overwritten. */
 void jail_argv_keeper(const struct jail_paths *p, bool kvm, int info_fd, const char *const *tail,
 		      struct jail_argv *ret);
 void jail_argv_qemu(const struct jail_paths *p, bool kvm, int info_fd, const char *const *tail,

@@ -1,4 +1,5 @@
-/* The jails' command lines, as text, and bwrap's info. That they hold is tests/redteam's business. */
+/* The jails' command lines, as text, and bwrap's info. That they hold is tests/redteam's business.
+ */
 #include "os/jail.h"
 
 #include "base/alloc.h"

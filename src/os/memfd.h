@@ -4,7 +4,8 @@
 
 #include "base/fail.h"
 
-/* A sealable memfd of that size, all zero; CLOEXEC, never executable where the kernel can say so. */
+/* A sealable memfd of that size, all zero; CLOEXEC, never executable where the kernel can say so.
+ */
 int memfd_make(const char *name, uint64_t size_bytes, int *ret_fd, struct fail *f);
 /* The same, filled from the first size_bytes of `file`; holes stay holes. Not sealed yet. */
 int memfd_load(const char *name, int file, uint64_t size_bytes, int *ret_fd, struct fail *f);

@@ -12,10 +12,10 @@
  * SIGPIPE. */
 int seqpacket_send(int fd, const void *p, size_t n, const int *fds, size_t n_fds);
 
-/* Receives one packet: 0; -EAGAIN (none there); -EPIPE (peer closed, or an empty packet, which nobody
- * of ours sends); -EMSGSIZE (longer than max bytes or more than max_fds descriptors; the packet is
- * gone and its descriptors are closed). Received descriptors are CLOEXEC and the caller's.
- * max_fds <= SEQPACKET_FDS_MAX. */
+/* Receives one packet: 0; -EAGAIN (none there); -EPIPE (peer closed, or an empty packet, which
+ * nobody of ours sends); -EMSGSIZE (longer than max bytes or more than max_fds descriptors; the
+ * packet is gone and its descriptors are closed). Received descriptors are CLOEXEC and the
+ * caller's. max_fds <= SEQPACKET_FDS_MAX. */
 int seqpacket_recv(int fd, void *p, size_t max, size_t *ret_n, int *fds, size_t max_fds,
 		   size_t *ret_n_fds);
 

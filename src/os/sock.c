@@ -59,7 +59,8 @@ int sock_unix_listen(int dirfd, const char *name, int type, int *ret_fd, struct 
 	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return fail_errno(f, -errno, "cannot make socket '%s'", name);
-	/* The mode of the unbound socket is what bind() gives the file: no moment with a wider one. */
+	/* The mode of the unbound socket is what bind() gives the file: no moment with a wider one.
+	 */
 	if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&sa, sizeof sa) < 0 ||
 	    listen(fd, SOCK_BACKLOG) < 0)
 		return fail_errno(f, -errno, "cannot listen on socket '%s'", name);

@@ -5,7 +5,8 @@
 
 #include "base/fail.h"
 
-/* type: SOCK_STREAM or SOCK_SEQPACKET. Mode 0600. Removes a stale socket file of that name first. */
+/* type: SOCK_STREAM or SOCK_SEQPACKET. Mode 0600. Removes a stale socket file of that name first.
+ */
 int sock_unix_listen(int dirfd, const char *name, int type, int *ret_fd, struct fail *f);
 int sock_unix_connect(int dirfd, const char *name, int type, int *ret_fd, struct fail *f);
 int sock_pair(int type, int ret[2]);

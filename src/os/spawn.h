@@ -14,8 +14,8 @@ struct spawn_spec {
 	const char *const *argv; /* argv[0] is the path that is executed: no search */
 	const char *const *envp; /* NULL: empty */
 
-	/* The child's descriptor i is fds[i] (borrowed, any number, may repeat); -1: none. 0, 1 and 2
-	 * are /dev/null where not given. Everything else is closed. */
+	/* The child's descriptor i is fds[i] (borrowed, any number, may repeat); -1: none. 0, 1 and
+	 * 2 are /dev/null where not given. Everything else is closed. */
 	const int *fds;
 	size_t n_fds;
 

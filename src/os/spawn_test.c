@@ -1,5 +1,5 @@
-/* Programs started with exactly what they are given. The child is this program again; it prints what
- * it finds to descriptor 1. */
+/* Programs started with exactly what they are given. The child is this program again; it prints
+ * what it finds to descriptor 1. */
 #include "os/spawn.h"
 
 #include "base/alloc.h"

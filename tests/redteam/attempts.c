@@ -107,7 +107,8 @@ static int make_folder(const struct targets *t)
 static int write_own_program(const struct targets *t)
 {
 	(void)t;
-	/* The program's copy is not being run when opened by another name, so ETXTBSY is no shield. */
+	/* The program's copy is not being run when opened by another name, so ETXTBSY is no shield.
+	 */
 	return answer(open("/usr/bin/qemu-system-x86_64", O_WRONLY)) == 0
 		       ? 0
 		       : answer(open("/usr/lib/x86_64-linux-gnu/libc.so.6", O_WRONLY));

@@ -1,6 +1,6 @@
 /* What a captured process would try, and where each must be refused. Shared by the attackers, which
- * run it in the place of QEMU and of space-daemon, and by the test, which runs it outside of any jail
- * to see that an attempt means something. */
+ * run it in the place of QEMU and of space-daemon, and by the test, which runs it outside of any
+ * jail to see that an attempt means something. */
 #ifndef SPACE_REDTEAM_ATTEMPTS_H
 #define SPACE_REDTEAM_ATTEMPTS_H
 
@@ -34,8 +34,8 @@ struct attempt {
 extern const struct attempt attempts[];
 extern const size_t n_attempts;
 
-/* Runs one in a child of its own. 0: it succeeded. Negative: refused, an errno; below KILLED: killed
- * by signal KILLED - result. `prepare` (may be NULL) runs in the child first. */
+/* Runs one in a child of its own. 0: it succeeded. Negative: refused, an errno; below KILLED:
+ * killed by signal KILLED - result. `prepare` (may be NULL) runs in the child first. */
 #define KILLED (-1000)
 int attempt_run(const struct attempt *a, const struct targets *t, void (*prepare)(void));
 

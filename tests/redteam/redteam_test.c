@@ -1,6 +1,6 @@
-/* Puts attackers in the place of QEMU and of space-daemon, in the jails of os/jail.c and the role of
- * os/confine.c, and asserts that everything is refused and that they hold exactly the descriptors
- * they were given. As root the jail runs as a uid of its own, else as the caller's.
+/* Puts attackers in the place of QEMU and of space-daemon, in the jails of os/jail.c and the role
+ * of os/confine.c, and asserts that everything is refused and that they hold exactly the
+ * descriptors they were given. As root the jail runs as a uid of its own, else as the caller's.
  *
  * Arguments: the attacker and the stand-in of the keeper. Needs user namespaces; skips without. */
 #include "attempts.h"
