@@ -17,7 +17,7 @@ RUN_DEPS := gcc libc6-dev meson ninja-build pkg-config \
 	libuv1-dev libnghttp2-dev libjansson-dev libsqlite3-dev libgnutls28-dev \
 	libcurl4-gnutls-dev libseccomp-dev \
 	bubblewrap qemu-system-x86 mmdebstrap e2fsprogs uidmap util-linux cpio procps ca-certificates
-TEST_DEPS := clang libclang-rt-dev clang-format curl nodejs npm busybox-static qemu-system-common
+TEST_DEPS := clang libclang-rt-dev clang-format curl nodejs npm busybox-static kmod
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -43,7 +43,7 @@ check: ## format, structure, warnings under gcc and clang, sanitizers
 	@tools/check.sh $(BUILD)
 
 test-kvm: all ## the same binaries with a working KVM, in an emulated machine (root)
-	@tools/test-kvm.sh $(SPACE) $(DATA)
+	@tools/test-kvm.sh $(SPACE) $(DATA) $(TEST_DATA)
 
 install: ## install below PREFIX (/usr/local); DESTDIR is honoured
 	@meson install -C $(BUILD) --no-rebuild

@@ -3,8 +3,8 @@
 initrd_id=
 
 initrd_make() {
-	local new=$data/initrds/.new-$$
-	"$libexec/mkinitrd" "$libexec/space-init" "$data/kernels/$kernel_id" "$new" >>"$log" 2>&1 ||
+	local new=$data/initrds/.new-$$ kernel=$data/kernels/$kernel_id
+	"$libexec/mkinitrd" "$libexec/space-init" "$kernel/modules" "$kernel/modules.list" "$new" >>"$log" 2>&1 ||
 		die "cannot make the initial file system"
 	chmod 644 "$new"
 	initrd_id=$(hash_of <"$new")
