@@ -20,16 +20,12 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define RUN_DIR       "/run/space"
-#define RUN_DATA      RUN_DIR "/data"
-#define RUN_LIBEXEC   RUN_DIR "/libexec"
 #define SPACED_USER   "space"
 #define MAP_TEXT_MAX  65536
 #define OWN_DEPTH_MAX 8 /* of state/, variants/ and run/ */
-#define UID_LOW_FIRST                                                                              \
-	20000u /* where the namespace maps only 16 bits: between people and systemd  \
-			      */
-#define UID_LOW_LAST 56000u
+/* Where the namespace maps only 16 bits: between people's and systemd's. */
+#define UID_LOW_FIRST 20000u
+#define UID_LOW_LAST  56000u
 
 /* --- uids --- */
 
