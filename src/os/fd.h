@@ -15,8 +15,9 @@ int fd_read_full(int fd, void *p, size_t n); /* exactly n: -ENODATA when the end
 /* The whole of a file from its start, at most max bytes (-EFBIG). *ret is NUL-terminated, caller
  * frees. */
 int fd_slurp(int fd, size_t max, char **ret, size_t *ret_n);
-/* Copies n bytes from offset 0 to offset 0. is_sparse: zero blocks of 4 KiB become holes, so `to` must
- * read as zero already (new, or truncated); it is made n bytes long. -ENODATA: `from` is shorter. */
+/* Copies n bytes from offset 0 to offset 0. is_sparse: zero blocks of 4 KiB become holes, so `to`
+ * must read as zero already (new, or truncated); it is made n bytes long. -ENODATA: `from` is
+ * shorter. */
 int fd_copy(int to, int from, uint64_t n, bool is_sparse);
 
 #endif
