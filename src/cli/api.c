@@ -10,6 +10,7 @@
 #include "os/dir.h"
 #include "os/fd.h"
 #include "wire/json.h"
+#include "wire/msg.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -318,6 +319,8 @@ int api_resolve(struct api *a, const char *name, char ret[API_ID_SIZE], struct f
 
 	if (!*name)
 		return fail_set(f, -EINVAL, "a sandbox's name is not empty");
+	if (sandbox_id_valid(name)) /* whole: no need to ask which one it means */
+		return str_copy(ret, API_ID_SIZE, name);
 	r = api_list(a, "?state=running,paused", &list, f);
 	if (r < 0)
 		return r;

@@ -174,6 +174,7 @@ static void output_take(struct exec *x, const char *text, struct sink *to)
 		exec_failed(x, -ENOBUFS, "the sandbox sent more output than it may at once");
 }
 
+/* Nothing of worth follows: a sandbox that does not end the stream now is not waited for. */
 static void end_take(struct exec *x, const json_t *end)
 {
 	json_t *code = json_object_get(end, "exitCode");
@@ -182,6 +183,8 @@ static void end_take(struct exec *x, const json_t *end)
 	x->has_end = true;
 	x->ret->exit_code = exitcode_of_end(json_is_integer(code) ? json_integer_value(code) : 0,
 					    status ? status : "");
+	x->stop = STOP_KILL;
+	timer_set(x->grace, STOP_GRACE_MS);
 }
 
 static void event_take(struct exec *x, const json_t *event)

@@ -24,6 +24,7 @@
 
 #define READY_MS     60000 /* the first start may have to sweep what a crash left */
 #define LOOK_MS      50
+#define HEALTH_MS    2000
 #define STOP_S       60
 #define LOG_TAIL     4096
 #define LOG_LINES    8
@@ -179,7 +180,7 @@ static bool is_ready(const struct cli *c)
 	int r = api_open(c, &a, &f);
 
 	if (r == 0)
-		r = api_call(a, "GET", "/health", NULL, READY_MS, &answer, &f);
+		r = api_call(a, "GET", "/health", NULL, HEALTH_MS, &answer, &f);
 	api_answer_done(&answer);
 	api_close(a);
 	return r == 0;
