@@ -34,8 +34,8 @@ enum api_call {
 	API_TEMPLATES,
 	API_CALLS
 };
-/* ret_id: the sandbox's id in the path, cut at its first dash; "" where there is none or it cannot
- * be one. */
+/* ret_id: the sandbox's id in the path, cut at its first dash; "" where there is none or it
+ * cannot be one. */
 enum api_call api_find(const char *method, size_t method_n, const char *path, size_t path_n,
 		       char ret_id[SANDBOX_ID_SIZE]);
 

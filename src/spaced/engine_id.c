@@ -1,5 +1,5 @@
-/* See engine_id.h. A build is named by the content of its parts, not by a version number: a security
- * update that keeps the number makes new variants. */
+/* See engine_id.h. A build is named by the content of its parts, not by a version number: a
+ * security update that keeps the number makes new variants. */
 #include "spaced/engine_id.h"
 
 #include "base/alloc.h"

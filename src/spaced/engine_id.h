@@ -6,8 +6,8 @@
 #include "spaced/node.h"
 #include "spaced/options.h"
 
-/* Sets accel, accel_why and engine. Before confinement: reads /usr, and CHOOSE_AUTO runs a probe in a
- * child. `why`: what whoever chose TCG for us says about KVM. */
+/* Sets accel, accel_why and engine. Before confinement: reads /usr, and CHOOSE_AUTO runs a probe
+ * in a child. `why`: what whoever chose TCG for us says about KVM. */
 int engine_find(enum accel_choice choice, const char *why, struct config *ret, struct fail *f);
 
 #endif

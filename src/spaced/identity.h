@@ -1,5 +1,5 @@
-/* Who a guest is: the body of POST /space/init, and sending it. A restored guest is the twin of all
- * others of its variant until it has taken this. */
+/* Who a guest is: the body of POST /space/init, and sending it. A restored guest is the twin of
+ * all others of its variant until it has taken this. */
 #ifndef SPACE_SPACED_IDENTITY_H
 #define SPACE_SPACED_IDENTITY_H
 

@@ -1,5 +1,5 @@
-/* See ids.h. Ids are random over their whole length, so that none ever comes again and none can be
- * guessed. */
+/* See ids.h. Ids are random over their whole length, so that none ever comes again and none can
+ * be guessed. */
 #include "spaced/ids.h"
 
 #include "base/str.h"

@@ -1,5 +1,5 @@
-/* See jailer.h. The jailer is more trusted than we are; still its words are parsed and bounded, so
- * that a mix of versions ends in a sentence and not in a crash. */
+/* See jailer.h. The jailer is more trusted than we are; still its words are parsed and bounded,
+ * so that a mix of versions ends in a sentence and not in a crash. */
 #include "spaced/jailer.h"
 
 #include "base/alloc.h"

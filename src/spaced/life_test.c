@@ -1,6 +1,6 @@
 /* A sandbox's life with honest and broken neighbours: this program stands where the jailer, the
- * keeper and space-daemon are, on the sockets that they get; spaced's own parts are the real ones.
- * Whatever goes wrong, nothing may be left: no folder, no record, no start slot. */
+ * keeper and space-daemon are, on the sockets that they get; spaced's own parts are the real
+ * ones. Whatever goes wrong, nothing may be left: no folder, no record, no start slot. */
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"

@@ -1,12 +1,13 @@
-/* spaced: the control daemon. Holds the state of all sandboxes and speaks with clients; it executes
- * nothing, parses no byte of a guest, and has no rights beyond its data folder and its sockets.
+/* spaced: the control daemon. Holds the state of all sandboxes and speaks with clients; it
+ * executes nothing, parses no byte of a guest, and has no rights beyond its data folder and its
+ * sockets.
  *
  * Started by space-jailer, whose socket it inherits. In order: options, data folder and its lock,
  * state.db, QEMU's identity (read while /usr is still of use), confinement, sockets, the jailer's
  * hello, recovery of what runs already, and only then the first client.
  *
- * Ends: SIGTERM, SIGINT and POST /node/shutdown end every sandbox first, exit 0. Without the jailer it
- * cannot keep its word: exit 1, and the sandboxes live on for the next one. */
+ * Ends: SIGTERM, SIGINT and POST /node/shutdown end every sandbox first, exit 0. Without the
+ * jailer it cannot keep its word: exit 1, and the sandboxes live on for the next one. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"

@@ -1,5 +1,5 @@
-/* Bodies of the control plane, checked: what a client may ask for. Pure. A failure's text is fit for
- * the client. Unknown fields are ignored; known ones of another type are refused by name. */
+/* Bodies of the control plane, checked: what a client may ask for. Pure. A failure's text is fit
+ * for the client. Unknown fields are ignored; known ones of another type are refused by name. */
 #ifndef SPACE_SPACED_PARAMS_H
 #define SPACE_SPACED_PARAMS_H
 

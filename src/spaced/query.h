@@ -27,7 +27,8 @@ struct list_query {
 	bool running; /* which states */
 	bool paused;
 	uint32_t limit;
-	/* Where the page before ended: its last entry's start and id; has_after false: the first page. */
+	/* Where the page before ended: its last entry's start and id; has_after false: the first
+	 * page. */
 	bool has_after;
 	uint64_t after_started_ns;
 	char after_id[32];

@@ -4,7 +4,7 @@
  * HEAD    the guest's head; the client's body   BODY, or an error answer
  * BODY    either side                           DONE when the guest ended its answer, CUT otherwise
  * DONE    the client to take the rest           freed when both sides are closed
- * CUT     both sides to close                   freed                                            */
+ * CUT     both sides to close                   freed */
 #include "spaced/route.h"
 
 #include "base/alloc.h"

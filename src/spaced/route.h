@@ -1,9 +1,9 @@
 /* Clients' requests to a sandbox's own server (envd), relayed to its space-daemon and back.
  *
  * Bodies are opaque; heads are rewritten field by field. Each request holds at most one window a
- * direction: what the other side took is given back to the side it came from. An answer is finished
- * only when the guest finished it; whatever else ends it, cuts it, so that a client never takes a
- * piece for the whole. */
+ * direction: what the other side took is given back to the side it came from. An answer is
+ * finished only when the guest finished it; whatever else ends it, cuts it, so that a client
+ * never takes a piece for the whole. */
 #ifndef SPACE_SPACED_ROUTE_H
 #define SPACE_SPACED_ROUTE_H
 
@@ -23,7 +23,8 @@ void route_cut(struct sandbox *s);
 /* It is freed. */
 void route_done(struct sandbox *s);
 
-/* What nobody outside may ask a guest: envd's private paths and everything below /space/. Pure. */
+/* What nobody outside may ask a guest: envd's private paths and everything below /space/. Pure.
+ * */
 bool route_path_is_private(const char *target, size_t n);
 
 #endif

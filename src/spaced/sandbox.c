@@ -11,8 +11,9 @@
  * FORGET   the record's removal                      none           freed
  *
  * The record is written while the VM starts, as DB_STARTING; the client is answered when both are
- * there; the change to DB_RUNNING is confirmed afterwards. A restart in between finds DB_STARTING and
- * repeats /space/init, which is harmless, so neither order of a crash loses or doubles anything. */
+ * there; the change to DB_RUNNING is confirmed afterwards. A restart in between finds DB_STARTING
+ * and repeats /space/init, which is harmless, so neither order of a crash loses or doubles
+ * anything. */
 #include "spaced/sandbox.h"
 
 #include "base/alloc.h"
@@ -216,7 +217,7 @@ static void free_sandbox(struct sandbox *s)
 
 static void on_forgotten(void *arg, int err)
 {
-	(void)err; /* logged by the db; the next start finds a record without a keeper and drops it */
+	(void)err; /* the db logged it; the next start drops a record without a keeper */
 	free_sandbox(arg);
 }
 
@@ -514,8 +515,8 @@ sandbox_create(struct node *n, struct new_sandbox *want, const struct template *
 
 /* --- after a restart --- */
 
-/* DB_RUNNING: served at once, its VM's answer only confirms it. DB_STARTING: nobody was answered, or
- * a moment ago: /space/init is repeated first. */
+/* DB_RUNNING: served at once, its VM's answer only confirms it. DB_STARTING: nobody was answered,
+ * or a moment ago: /space/init is repeated first. */
 static void take_over(struct node *n, struct db_sandbox *rec)
 {
 	struct sandbox *s = new_sandbox(n, rec->id);

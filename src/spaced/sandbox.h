@@ -51,7 +51,8 @@ struct sandbox {
 	const struct refusal *refusal; /* how its creation ended */
 	uint64_t began_ns;             /* monotonic */
 	struct sandbox *next_queued;
-	/* The client that waits for its creation. s NULL: there is none, r says why, and nothing is left. */
+	/* The client that waits for its creation. s NULL: there is none, r says why, and nothing
+	 * is left. */
 	void (*created)(void *arg, struct sandbox *s, const struct refusal *r);
 	void *created_arg;
 	/* The client that waits for its end. */

@@ -9,7 +9,7 @@
  * SAVING   vm on_saved                                  STORING, FAILED
  * STORING  the pool: files written and synced           LEAVING
  * LEAVING  vm on_gone                                   READY, ABSENT (failed)
- * READY    nobody                                       ABSENT (evicted)                        */
+ * READY    nobody                                       ABSENT (evicted) */
 #include "spaced/variants.h"
 
 #include "base/alloc.h"
@@ -169,7 +169,8 @@ static void on_saved(void *arg)
 
 /* --- warming --- */
 
-/* What most agents do first: the pages that these touch are in the image, so no clone pays again. */
+/* What most agents do first: the pages that these touch are in the image, so no clone pays again.
+ * */
 static const char *const warm_bodies[] = {
 	"{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"true\"]},\"stdin\":false}",
 	"{\"process\":{\"cmd\":\"/bin/bash\",\"args\":[\"-l\",\"-c\",\"id; echo; sleep 0\"]},"
@@ -460,7 +461,8 @@ int variant_plan(struct node *n, struct variant *v, struct vm_plan *ret, struct 
 	ret->fd[RESTORE_FD_RAM] = fcntl(v->files.ram, F_DUPFD_CLOEXEC, 3);
 	if (ret->fd[RESTORE_FD_RAM] < 0)
 		return fail_errno(f, -errno, "cannot share the memory");
-	/* Each jail gets descriptors of its own: offsets and flags of a shared one would be shared too. */
+	/* Each jail gets descriptors of its own: offsets and flags of a shared one would be
+	 * shared too. */
 	if ((r = variant_open_devices(&n->data, v->id, &ret->fd[RESTORE_FD_STATE], f)) < 0 ||
 	    (r = variant_open_layer(&n->data, v->id, &ret->fd[RESTORE_FD_TEMPLATE_LAYER], f)) < 0)
 		return r;

@@ -1,5 +1,5 @@
-/* Templates' variants: booted once, saved, kept in memory while in use. Whoever needs one while it is
- * being made waits for the same boot. */
+/* Templates' variants: booted once, saved, kept in memory while in use. Whoever needs one while
+ * it is being made waits for the same boot. */
 #ifndef SPACE_SPACED_VARIANTS_H
 #define SPACE_SPACED_VARIANTS_H
 
@@ -12,7 +12,8 @@
 struct variant;
 
 /* One who waits; embedded in the one who does. done comes once, never before variants_get() has
- * returned, unless variants_cancel(). v is NULL when it could not be made: `why` is for the log. */
+ * returned, unless variants_cancel(). v is NULL when it could not be made: `why` is for the log.
+ * */
 struct want {
 	void (*done)(void *arg, struct variant *v, const char *why);
 	void *arg;

@@ -10,7 +10,8 @@
  * SAVED     vm_sweep()                       none                SWEEPING
  * SWEEPING  the pool: folder removed         none                freed
  *
- * ENDING always ends by JAIL_KILL: the keeper is process 1 of its namespace, so nothing outlives it. */
+ * ENDING always ends by JAIL_KILL: the keeper is process 1 of its namespace, so nothing outlives
+ * it. */
 #include "spaced/vm.h"
 
 #include "base/alloc.h"
@@ -460,7 +461,8 @@ struct vm *vm_bury(struct node *n, const char *id, const struct vm_ops *ops, voi
 {
 	struct vm *v = vm_adopt(n, id, ops, arg);
 
-	/* The keeper's pidfd is worth a short wait: without limits it is all that names the jail. */
+	/* The keeper's pidfd is worth a short wait: without limits it is all that names the jail.
+	 * */
 	v->is_told = true;
 	return v;
 }

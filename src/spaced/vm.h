@@ -1,8 +1,8 @@
 /* One jail with one VM, from its folder run/<id>/ to the last file of it: asks the jailer, speaks
  * with the keeper. Who uses it decides what the VM is for (sandbox.c, variants.c).
  *
- * Trusts the jailer. The keeper is less trusted (it runs with the sandbox's uid beside QEMU): what it
- * says can only end its own VM, and no descriptor of its is used for anybody else. */
+ * Trusts the jailer. The keeper is less trusted (it runs with the sandbox's uid beside QEMU):
+ * what it says can only end its own VM, and no descriptor of its is used for anybody else. */
 #ifndef SPACE_SPACED_VM_H
 #define SPACE_SPACED_VM_H
 
@@ -16,8 +16,8 @@ struct vm;
 /* None is called before the call that made the vm has returned. */
 struct vm_ops {
 	void (*on_up)(void *arg); /* VM_READY: the guest can be asked */
-	/* After vm_save(): device state is written and nothing of the VM runs; its folder is still
-	 * there until vm_sweep(). */
+	/* After vm_save(): device state is written and nothing of the VM runs; its folder is
+	 * still there until vm_sweep(). */
 	void (*on_saved)(void *arg);
 	/* It ends by itself: once, not after vm_end(). What it was for is over now. */
 	void (*on_down)(void *arg, const char *cause);
@@ -41,8 +41,8 @@ int vm_start(struct node *n, struct vm_plan *plan, const struct vm_ops *ops, voi
 	     struct vm **ret, struct fail *f);
 /* What an earlier spaced started: on_up when its keeper answers and the guest is there. */
 struct vm *vm_adopt(struct node *n, const char *id, const struct vm_ops *ops, void *arg);
-/* Only ends and sweeps what is there: for run/<id> without a record. ops may leave all but on_gone
- * NULL. */
+/* Only ends and sweeps what is there: for run/<id> without a record. ops may leave all but
+ * on_gone NULL. */
 struct vm *vm_bury(struct node *n, const char *id, const struct vm_ops *ops, void *arg);
 
 /* After on_up only. state_fd: read-write, borrowed. */

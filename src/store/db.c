@@ -1,7 +1,8 @@
 /* See db.h. The connection is used by one thread at a time: the opener's until db_start(), then
  * whichever pool thread runs the batch in hand; there is never more than one batch.
  *
- * Trusts the file to be ours (state/ is 0700) but not to be whole: damage is an error at the start. */
+ * Trusts the file to be ours (state/ is 0700) but not to be whole: damage is an error at the
+ * start. */
 #include "store/db.h"
 
 #include "base/alloc.h"

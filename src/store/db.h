@@ -64,8 +64,8 @@ int db_add_key(struct db *db, const uint8_t hash[DIGEST_SIZE], uint64_t created_
 /* From here on the connection belongs to the writer. */
 void db_start(struct db *db, struct loop *l);
 
-/* The writes, in order. They copy what they are given. `done` may be NULL. -ENOBUFS: too many wait;
- * then done is not called. err of done: 0 or a negative errno. */
+/* The writes, in order. They copy what they are given. `done` may be NULL. -ENOBUFS: too many
+ * wait; then done is not called. err of done: 0 or a negative errno. */
 typedef void db_done(void *arg, int err);
 int db_put_sandbox(struct db *db, const struct db_sandbox *s, db_done *done, void *arg);
 int db_set_end(struct db *db, const char *id, uint64_t end_ns, db_done *done, void *arg);

@@ -1,4 +1,5 @@
-/* What is written is there after a restart; what is damaged, newer or foreign is refused in words. */
+/* What is written is there after a restart; what is damaged, newer or foreign is refused in
+ * words. */
 #include "store/db.h"
 
 #include "base/alloc.h"

@@ -19,8 +19,9 @@ void digest_end(struct digest *d, uint8_t ret[DIGEST_SIZE]);
 /* A file's whole content from its start, whatever its offset is. */
 int digest_file(int fd, uint64_t max_bytes, uint8_t ret[DIGEST_SIZE]);
 
-/* Of a sparse file: for every 4 KiB page that is not all zero, in order: be64 page number, the page.
- * The same for a file, its copy with other holes, and a memfd. size_bytes: a multiple of 4096. */
+/* Of a sparse file: for every 4 KiB page that is not all zero, in order: be64 page number, the
+ * page. The same for a file, its copy with other holes, and a memfd. size_bytes: a multiple of
+ * 4096. */
 int digest_pages(int fd, uint64_t size_bytes, uint8_t ret[DIGEST_SIZE]);
 
 #endif

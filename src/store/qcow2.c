@@ -1,5 +1,5 @@
-/* See qcow2.h. Clusters: 0 header, 1 refcount table, 2 its only block, 3 first-level table (empty).
- * The file may end inside the last cluster, as those that qemu-img makes do. */
+/* See qcow2.h. Clusters: 0 header, 1 refcount table, 2 its only block, 3 first-level table
+ * (empty). The file may end inside the last cluster, as those that qemu-img makes do. */
 #include "store/qcow2.h"
 
 #include "base/wr.h"

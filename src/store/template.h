@@ -46,8 +46,8 @@ int template_parse(const char *text, size_t n, struct template *ret, struct fail
 int template_find(const struct data *d, const char *name_or_id, struct template *ret,
 		  struct fail *f);
 
-/* All that parse, sorted by name; *ret_bad counts those that do not. Caller: template_done() each,
- * then free the array. */
+/* All that parse, sorted by name; *ret_bad counts those that do not. Caller: template_done()
+ * each, then free the array. */
 int template_list(const struct data *d, struct template **ret, size_t *ret_n, size_t *ret_bad,
 		  struct fail *f);
 

@@ -1,5 +1,5 @@
-/* See variant.h. The manifest is written last into the temporary folder, the rename of the folder is
- * what makes the variant exist; folders whose name begins with a dot are not variants. */
+/* See variant.h. The manifest is written last into the temporary folder, the rename of the folder
+ * is what makes the variant exist; folders whose name begins with a dot are not variants. */
 #include "store/variant.h"
 
 #include "base/alloc.h"
@@ -289,8 +289,8 @@ int variant_remove(const struct data *d, const char *id, struct fail *f)
 	return dir_remove(d->variants, id, f);
 }
 
-/* Whether it is this engine's, and a template still has the image that it was made of. Unreadable:
- * it is not. */
+/* Whether it is this engine's, and a template still has the image that it was made of.
+ * Unreadable: it is not. */
 static bool is_usable(const struct data *d, const char *id, const char *engine,
 		      const struct template *t, size_t n)
 {

@@ -41,18 +41,19 @@ bool variant_exists(const struct data *d, const char *id);
  * -EBADMSG: damaged (remove it and make it anew). */
 int variant_load(const struct data *d, const char *id, struct variant_files *ret, struct fail *f);
 
-/* Another descriptor with an offset of its own: QEMU reads the device state from where it stands. */
+/* Another descriptor with an offset of its own: QEMU reads the device state from where it stands.
+ * */
 int variant_open_devices(const struct data *d, const char *id, int *ret_fd, struct fail *f);
 int variant_open_layer(const struct data *d, const char *id, int *ret_fd, struct fail *f);
 
-/* Stores a variant. ram: the memfd that QEMU has left, devices: a memfd or file; the layer is moved
- * from run/<run_id>/layer.qcow2. Seals ram. */
+/* Stores a variant. ram: the memfd that QEMU has left, devices: a memfd or file; the layer is
+ * moved from run/<run_id>/layer.qcow2. Seals ram. */
 int variant_save(const struct data *d, const char *id, const struct variant_key *k, int ram,
 		 int devices, const char *run_id, struct fail *f);
 
 int variant_remove(const struct data *d, const char *id, struct fail *f);
-/* Removes what an interrupted save left, and variants that can never be used again: of an image that
- * no template has any more, or of another engine than this node's. */
+/* Removes what an interrupted save left, and variants that can never be used again: of an image
+ * that no template has any more, or of another engine than this node's. */
 int variant_sweep(const struct data *d, const char *engine, struct fail *f);
 
 #endif
