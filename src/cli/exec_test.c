@@ -143,7 +143,7 @@ static const struct {
 
 static size_t answer_print(size_t i, uint8_t *dst)
 {
-	uint8_t body[8192];
+	static uint8_t body[8192];
 	struct wr w = wr_of(body, sizeof body);
 	int n;
 

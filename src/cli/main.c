@@ -150,12 +150,10 @@ static char *data_folder(const struct options *o)
 /* PREFIX of PREFIX/bin/space. */
 static char *own_prefix(void)
 {
-	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+	AUTO(str_drop) char *path = realpath("/proc/self/exe", NULL);
 
-	if (n <= 0)
+	if (!path)
 		return NULL;
-	path[n] = 0;
 	for (int i = 0; i < 2; i++) {
 		char *slash = strrchr(path, '/');
 
