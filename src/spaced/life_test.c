@@ -32,7 +32,7 @@ enum behaviour {
 	GOOD,
 	JAIL_FAILS,   /* the jailer cannot start it */
 	KEEPER_DIES,  /* before it said anything */
-	WRONG_ID,     /* the keeper says another id */
+	HAS_VM,       /* the keeper says that it has a VM already */
 	GARBAGE,      /* the keeper breaks the protocol */
 	VM_STOPS,     /* QEMU ends while it starts */
 	INIT_REFUSED, /* the guest does not take its identity */
@@ -174,9 +174,10 @@ static void on_keeper_connect(void *arg, int events)
 		return;
 	}
 	j->keeper = msgsock_new(n.loop, fd, PEER_KEEPER, PEER_SPACED, &ops, j);
-	memcpy(h.id, j->id, sizeof h.id);
-	if (behaviour == WRONG_ID)
-		h.id[5] = h.id[5] == 'a' ? 'b' : 'a';
+	if (behaviour == HAS_VM) { /* of a VM that nobody asked for */
+		h.state = VM_READY;
+		memcpy(h.id, j->id, sizeof h.id);
+	}
 	keeper_hello_print(&w, &h);
 	CHECK(pidfd_of(getpid(), &pidfd) == 0);
 	CHECK(msgsock_send(j->keeper, MSG_KEEPER_HELLO, 0, body, wr_len(&w), &pidfd, 1) == 0);
@@ -406,7 +407,7 @@ static void check_behaviours(void)
 		{"all is well", GOOD, 0},
 		{"no jail", JAIL_FAILS, 503},
 		{"the keeper dies", KEEPER_DIES, 503},
-		{"the keeper says another id", WRONG_ID, 503},
+		{"the keeper has a VM already", HAS_VM, 503},
 		{"the keeper talks nonsense", GARBAGE, 503},
 		{"QEMU ends", VM_STOPS, 503},
 		{"the guest refuses", INIT_REFUSED, 503},

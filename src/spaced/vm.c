@@ -260,9 +260,10 @@ static int on_hello(struct vm *v, struct msg *m)
 
 	if (r < 0)
 		return r;
-	if (strcmp(h.id, v->jail.node.id) != 0 && (v->state == ADOPT || h.id[0]))
-		return -EPROTO;
 	if ((v->state != JAIL && v->state != ADOPT) || m->n_fds < 1)
+		return -EPROTO;
+	/* A keeper without a VM has not been told its id yet. */
+	if (h.state != VM_NONE && (v->state == JAIL || strcmp(h.id, v->jail.node.id) != 0))
 		return -EPROTO;
 	/* The RAM that it offers is not taken: a captured keeper could hand us another. */
 	v->pidfd = fd_take(&m->fd[0]);

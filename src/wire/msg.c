@@ -34,7 +34,7 @@ const struct msg_rule msg_rules[MSG_TYPES] = {
 	[MSG_VM_RESTORE]    = {PEER_SPACED, PEER_KEEPER, VM_SPEC_MIN, VM_SPEC_MAX, VM_RESTORE_FDS, VM_RESTORE_FDS},
 	[MSG_VM_SAVE]       = {PEER_SPACED, PEER_KEEPER, 0, 0, 1, 1},
 	[MSG_VM_STOP]       = {PEER_SPACED, PEER_KEEPER, 0, 0, 0, 0},
-	[MSG_KEEPER_HELLO]  = {PEER_KEEPER, PEER_SPACED, STR_ID + 2 + KEEPER_HELLO_REST,
+	[MSG_KEEPER_HELLO]  = {PEER_KEEPER, PEER_SPACED, 2 + 2 + KEEPER_HELLO_REST,
 			       STR_ID + STR_MAX(VARIANT_ID_SIZE) + KEEPER_HELLO_REST, 1, 2},
 	[MSG_VM_STATE]      = {PEER_KEEPER, PEER_SPACED, 1 + 4 + 2, 1 + 4 + STR_MAX(256), 0, 0},
 	[MSG_VM_SAVED]      = {PEER_KEEPER, PEER_SPACED, 0, 0, 0, 0},
@@ -285,8 +285,9 @@ int keeper_hello_parse(struct keeper_hello *ret, struct rd in)
 	state = rd_u8(&in);
 	v.has_vm = rd_bool(&in);
 	v.daemon_starts = rd_be32(&in);
-	if (!rd_end(&in) || state >= VM_STATES || !sandbox_id_valid(v.id) ||
-	    !variant_valid(v.variant))
+	if (!rd_end(&in) || state >= VM_STATES || !variant_valid(v.variant))
+		return -EBADMSG;
+	if (state == VM_NONE ? v.id[0] != '\0' : !sandbox_id_valid(v.id))
 		return -EBADMSG;
 	v.state = (enum vm_state)state;
 	*ret = v;

@@ -160,7 +160,7 @@ struct vm_event {
 	char text[256];       /* for the operator */
 };
 struct keeper_hello {
-	char id[SANDBOX_ID_SIZE];
+	char id[SANDBOX_ID_SIZE]; /* "" with VM_NONE: a keeper learns it from its VM's spec */
 	char variant[VARIANT_ID_SIZE];
 	enum vm_state state;
 	bool has_vm;

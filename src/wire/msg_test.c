@@ -252,6 +252,10 @@ static void other_ranges(void)
 	n = keeper_hello_bytes(b, sizeof b);
 	b[n - 6] = VM_STATES;
 	EXPECT_EQ("unknown state", keeper_hello_same(rd_of(b, n)), -EBADMSG);
+	b[n - 6] = VM_NONE;
+	EXPECT_EQ("an id before there is a VM", keeper_hello_same(rd_of(b, n)), -EBADMSG);
+	EXPECT_EQ("no id and no VM", keeper_hello_same(rd_of("\0\0\0\0\0\0\0\0\0\0", 10)), 1);
+	EXPECT_EQ("no id but a VM", keeper_hello_same(rd_of("\0\0\0\0\3\1\0\0\0\1", 10)), -EBADMSG);
 }
 
 int main(void)
