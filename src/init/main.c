@@ -29,6 +29,7 @@
 
 #define FILES_MAX     16384 /* of init: at most six a process, and what waits to be dropped */
 #define PROTECT_BYTES (48u * 1024 * 1024)
+#define MALLOC_LARGE  (64 * 1024)
 #define REAP_MAX      256 /* children a turn, so that a fork bomb's end does not starve requests */
 
 static const struct route routes[] = {
@@ -101,7 +102,10 @@ static int harden(struct fail *f)
 	const struct rlimit files = {FILES_MAX, FILES_MAX};
 	AUTO(fd_drop) int oom = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
+	/* Large blocks are mapped and go back at once; by default glibc learns to keep them. */
 	(void)mallopt(M_ARENA_MAX, 1);
+	(void)mallopt(M_MMAP_THRESHOLD, MALLOC_LARGE);
+	(void)mallopt(M_TRIM_THRESHOLD, 2 * MALLOC_LARGE);
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (oom < 0 || write(oom, "-1000", 5) != 5)
 		return fail_errno(f, -errno, "cannot set oom_score_adj");
