@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/signals.h"
 #include "cli/term.h"
 #include "net/loop.h"
 #include "os/fd.h"
@@ -108,11 +109,9 @@ static void on_signal(void *arg, int signo)
 
 static void run_loop(struct run *r)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigwatch *watched[ARRAY_LEN(signals)];
+	struct signals signals;
 
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-		watched[i] = sigwatch_new(r->loop, signals[i], on_signal, r);
+	signals_watch(&signals, r->loop, on_signal, r);
 	r->on_exit = watch_new(r->loop, r->pidfd, on_exit_seen, r);
 	watch_set(r->on_exit, WATCH_READ);
 	r->on_output = watch_new(r->loop, r->out, on_output, r);
@@ -120,8 +119,7 @@ static void run_loop(struct run *r)
 	loop_run(r->loop);
 	watch_free(r->on_output);
 	watch_free(r->on_exit);
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-		sigwatch_free(watched[i]);
+	signals_done(&signals);
 }
 
 static int script_start(struct build *b, int out, pid_t *ret_pid, int *ret_pidfd, struct fail *f)

@@ -16,6 +16,7 @@
 #include "cli/api.h"
 #include "cli/exitcode.h"
 #include "cli/input.h"
+#include "cli/signals.h"
 #include "cli/sink.h"
 #include "net/loop.h"
 #include "wire/connect_code.h"
@@ -54,7 +55,7 @@ struct exec {
 	struct timer *grace;
 	enum stop_level stop;
 	struct call *signalling;
-	struct sigwatch *watch[3];
+	struct signals signals;
 };
 
 static void exec_settle(struct exec *x);
@@ -409,8 +410,7 @@ static void exec_settle(struct exec *x)
 
 static void exec_done(struct exec *x)
 {
-	for (size_t i = 0; i < ARRAY_LEN(x->watch); i++)
-		sigwatch_free(x->watch[i]);
+	signals_done(&x->signals);
 	input_free(x->input);
 	timer_free(x->grace);
 	sink_done(&x->out);
@@ -420,7 +420,6 @@ static void exec_done(struct exec *x)
 
 int exec_run(struct api *a, const struct exec_spec *s, struct exec_result *ret, struct fail *f)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	struct loop *l = api_loop(a);
 	struct exec x = {.api = a, .spec = s, .ret = ret, .fail = f};
 	AUTO(mem_drop) char *body = NULL;
@@ -435,8 +434,7 @@ int exec_run(struct api *a, const struct exec_spec *s, struct exec_result *ret, 
 	sink_init(&x.out, l, s->out_fd, SINK_MAX, on_drain, &x);
 	sink_init(&x.err_out, l, s->err_fd, SINK_MAX, on_drain, &x);
 	x.grace = timer_new(l, on_grace, &x);
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-		x.watch[i] = sigwatch_new(l, signals[i], on_signal, &x);
+	signals_watch(&x.signals, l, on_signal, &x);
 	x.began_ns = clock_mono_ns();
 	x.stream = exec_call(a, s, "/process.Process/Start", "application/connect+json", body, n,
 			     &stream_ops, &x);

@@ -240,8 +240,8 @@ static void run(size_t i, struct api *a)
 
 int main(void)
 {
-	char dir[] = "/tmp/exec.XXXXXX";
-	struct cli c = {.data = dir};
+	static char dir[] = "/tmp/exec.XXXXXX";
+	static struct cli c;
 	struct fail f = {0};
 	struct api *a;
 	int root;
@@ -251,6 +251,7 @@ int main(void)
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)unsetenv("SPACE_URL");
+	c.data = dir;
 	if (!mkdtemp(dir) || (root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
 	    dir_make(root, "state", 0700, &f) < 0 || dir_open(root, "state", &state, &f) < 0 ||
 	    sock_unix_listen(state, "api.sock", SOCK_STREAM, &listening, &f) < 0)

@@ -17,7 +17,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define PIECE_MAX (64u * 1024) /* stdin bytes of one SendInput */
+#define PIECE_MAX (256u * 1024) /* stdin bytes of one SendInput */
 
 enum input_state { INPUT_READ, INPUT_SEND, INPUT_CLOSE, INPUT_DONE };
 

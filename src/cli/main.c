@@ -31,9 +31,10 @@ static const struct option_def common_options[] = {
 
 static const char *const environment =
 	"Environment:\n"
-	"  SPACE_DATA              the data folder\n"
-	"  SPACE_URL, SPACE_API_KEY  another node's address and key (else this machine's)\n"
-	"  NO_COLOR                no colours\n";
+	"  SPACE_DATA      the data folder\n"
+	"  SPACE_URL       another node's address (else this machine's node)\n"
+	"  SPACE_API_KEY   its key\n"
+	"  NO_COLOR        no colours\n";
 
 static void print_options(const struct option_def *d, size_t n)
 {

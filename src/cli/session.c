@@ -4,12 +4,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "cli/signals.h"
 #include "cli/term.h"
 #include "net/loop.h"
 #include "wire/json.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ struct session {
 	char token[TOKEN_MAX];
 	uint64_t create_ns;
 	int signo;
-	struct sigwatch *watch[3];
+	struct signals signals;
 	struct timer *renew;
 	struct call *renewing;
 };
@@ -90,8 +90,7 @@ static void session_free(struct session *s)
 	timer_free(s->renew);
 	if (s->renewing)
 		call_abandon(s->renewing);
-	for (size_t i = 0; i < ARRAY_LEN(s->watch); i++)
-		sigwatch_free(s->watch[i]);
+	signals_done(&s->signals);
 	explicit_bzero(s->token, sizeof s->token);
 	free(s);
 }
@@ -157,13 +156,11 @@ static int create(struct session *s, struct session_spec *p, struct fail *f)
 
 int session_create(struct api *a, struct session_spec *p, struct session **ret, struct fail *f)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	struct session *s = xcalloc(1, sizeof *s);
 	int r;
 
 	s->api = a;
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-		s->watch[i] = sigwatch_new(api_loop(a), signals[i], on_signal, s);
+	signals_watch(&s->signals, api_loop(a), on_signal, s);
 	r = create(s, p, f);
 	if (r < 0) {
 		session_free(s);
