@@ -36,6 +36,21 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *f, void *a
 								      : 0;
 }
 
+/* Offences that cost a stream each. A peer of ours commits none; true: it was one too many. */
+static bool strike(struct h2 *h)
+{
+	return (h->flags & H2_HOSTILE_PEER) && ++h->strikes > H2_STRIKES_MAX;
+}
+
+/* What nghttp2 refuses of its own. A stream over the limit is a race that honest peers can lose. */
+static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *f, int why, void *arg)
+{
+	(void)ng, (void)f;
+	if (why == NGHTTP2_ERR_REFUSED_STREAM)
+		return 0;
+	return strike(arg) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
 static int on_header(nghttp2_session *ng, const nghttp2_frame *f, const uint8_t *name,
 		     size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags, void *arg)
 {
@@ -45,9 +60,8 @@ static int on_header(nghttp2_session *ng, const nghttp2_frame *f, const uint8_t 
 	(void)ng, (void)f, (void)flags;
 	if (r == 0)
 		return 0;
-	if ((h->flags & H2_HOSTILE_PEER) && ++h->strikes > H2_STRIKES_MAX)
-		return NGHTTP2_ERR_CALLBACK_FAILURE;
-	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets the stream */
+	/* resets the stream */
+	return strike(h) ? NGHTTP2_ERR_CALLBACK_FAILURE : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 /* nghttp2 would leave such a field out and go on: we do not repair. */
@@ -56,8 +70,7 @@ static int on_invalid_header(nghttp2_session *ng, const nghttp2_frame *f, const 
 			     void *arg)
 {
 	(void)ng, (void)f, (void)name, (void)name_n, (void)value, (void)value_n, (void)flags;
-	(void)arg;
-	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	return strike(arg) ? NGHTTP2_ERR_CALLBACK_FAILURE : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 static void request_arrived(struct h2 *h, struct h2_stream *s)
@@ -168,6 +181,7 @@ static void callbacks_set(nghttp2_session_callbacks *cb)
 	nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
 	nghttp2_session_callbacks_set_on_invalid_header_callback(cb, on_invalid_header);
+	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
 	nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data_chunk);

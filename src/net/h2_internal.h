@@ -49,7 +49,7 @@ struct h2 {
 	struct h2_prefilter filter;
 	uint64_t data_taken;      /* payload of DATA that reached a stream */
 	uint64_t dead_data_allow; /* and how much may not */
-	unsigned strikes;         /* header lists over the limit */
+	unsigned strikes;         /* messages that were refused */
 	unsigned rest_ms;
 	struct h2_stream *streams;
 	size_t n_streams;
@@ -87,7 +87,7 @@ struct h2_stream {
 };
 
 #define H2_DEAD_DATA_ALLOW (1024u * 1024) /* DATA to streams that never were or are long gone */
-#define H2_STRIKES_MAX     8u             /* over-long header lists of a hostile peer */
+#define H2_STRIKES_MAX     8u             /* malformed or over-long messages of a hostile peer */
 
 /* h2_session.c */
 void h2_kick(struct h2 *h); /* something is to be sent or told */

@@ -54,12 +54,20 @@ static void refill(struct h2_prefilter *f, uint64_t now_ns)
 	}
 }
 
-static bool bucket_take(struct bucket *b)
+static bool bucket_take(struct bucket *b, uint64_t tokens)
 {
-	if (b->credit_ns < b->cost_ns)
+	if (b->credit_ns < b->cost_ns * tokens)
 		return false;
-	b->credit_ns -= b->cost_ns;
+	b->credit_ns -= b->cost_ns * tokens;
 	return true;
+}
+
+/* What a frame costs of BUCKET_SMALL. A byte of HEADERS can stand for a whole field. */
+static uint64_t frame_cost(uint8_t type, uint32_t length)
+{
+	if (type == FRAME_HEADERS)
+		return 1 + length / PREFILTER_FIELDS;
+	return type == FRAME_DATA && length >= PREFILTER_SMALL ? 0 : 1;
 }
 
 /* The bucket whose end is the session's, or PREFILTER_BUCKETS; -EPROTO: no such frame is allowed. */
@@ -92,10 +100,9 @@ static int frame_judge(struct h2_prefilter *f)
 
 	if (bucket < 0 || length > PREFILTER_FRAME_MAX)
 		return -EPROTO;
-	if (!(type == FRAME_DATA && length >= PREFILTER_SMALL) &&
-	    !bucket_take(&f->bucket[BUCKET_SMALL]))
+	if (!bucket_take(&f->bucket[BUCKET_SMALL], frame_cost(type, length)))
 		return -EAGAIN;
-	if (bucket < PREFILTER_BUCKETS && !bucket_take(&f->bucket[bucket]))
+	if (bucket < PREFILTER_BUCKETS && !bucket_take(&f->bucket[bucket], 1))
 		return -EPROTO;
 	f->left = length;
 	f->is_data = type == FRAME_DATA;

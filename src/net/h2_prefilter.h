@@ -14,6 +14,7 @@
 
 #define PREFILTER_FRAME_MAX   16384u /* RFC 9113 §6.5.2: what we never raise */
 #define PREFILTER_SMALL       1024u  /* DATA from this length on is free */
+#define PREFILTER_FIELDS      64u    /* bytes of HEADERS that cost one token more */
 #define PREFILTER_SMALL_BURST 8000u
 #define PREFILTER_SMALL_RATE  8000u /* a second */
 
