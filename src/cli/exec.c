@@ -325,8 +325,8 @@ static void on_stream_end(void *arg, int err)
 		refusal_take(x);
 	else
 		exec_failed(x, err ? err : -EPIPE,
-			    "the sandbox ended while the command ran: `space ps -a` and "
-			    "`space logs` may say why");
+			    "the command's stream was cut: has its sandbox ended? `space ps -a` "
+			    "says so");
 	exec_settle(x);
 }
 
