@@ -29,6 +29,7 @@ static int open_remote(struct api *a, const char *url, struct fail *f)
 	if (!key || !*key)
 		return fail_set(f, -EINVAL, "SPACE_URL is set, but SPACE_API_KEY is not");
 	a->url = xstrdup(url);
+	a->place = xstrdup(url);
 	a->key = xstrdup(key);
 	while (*a->url && a->url[strlen(a->url) - 1] == '/')
 		a->url[strlen(a->url) - 1] = 0;
@@ -49,6 +50,7 @@ static int open_local(struct api *a, const struct cli *c, struct fail *f)
 	/* Beneath a descriptor, because a path to it may be longer than a socket's name can be. */
 	a->sock = xasprintf("/proc/self/fd/%d/api.sock", a->state);
 	a->url = xstrdup("http://localhost");
+	a->place = xstrdup(c->data);
 	if (file_slurp(a->state, "api-key", KEY_MAX, &a->key, &n, NULL) == 0)
 		a->key[strcspn(a->key, "\r\n")] = 0;
 	return 0;
@@ -83,6 +85,7 @@ void api_close(struct api *a)
 	}
 	fd_drop(&a->state);
 	free(a->url);
+	free(a->place);
 	free(a->sock);
 	free(a->key);
 	free(a);
@@ -154,8 +157,8 @@ static int refused(const struct waited *w, const json_t *j, struct fail *f)
 static int unreachable(const struct api *a, int err, struct fail *f)
 {
 	if (err == -ECONNREFUSED)
-		return fail_set(f, -ECONNREFUSED, "no node runs %s: start one with `space up`",
-				a->sock ? "on this data folder" : a->url);
+		return fail_set(f, -ECONNREFUSED, "no node runs on '%s': start one with `space up`",
+				a->place);
 	if (err == -ETIMEDOUT)
 		return fail_set(f, err, "the node does not answer in time");
 	return fail_errno(f, err, "cannot speak with the node");

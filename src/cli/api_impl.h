@@ -10,6 +10,7 @@ struct api {
 	struct loop *loop;
 	struct http_client *http;
 	char *url;            /* without a path and a slash at its end */
+	char *place;          /* how messages call it */
 	char *sock;           /* NULL: over TCP */
 	char *key;            /* NULL: none known */
 	int state;            /* DATA/state, which `sock` goes through; -1: none */
