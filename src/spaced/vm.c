@@ -281,6 +281,7 @@ static int on_state(struct vm *v, struct rd in)
 
 	if (r < 0)
 		return r;
+	log_debug("vm state", "sandbox=%s state=%s", v->jail.node.id, vm_state_name(e.state));
 	if (e.state == VM_READY && v->state == START)
 		come_up(v);
 	else if (e.state == VM_STOPPED && v->state != SAVING)
