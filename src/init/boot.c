@@ -40,16 +40,34 @@ static int mount_on(const char *type, const char *where, unsigned long flags, co
 	return 0;
 }
 
-int boot_console(void)
+void boot_devices(void)
 {
-	int fd;
-
 	umask(022);
-	(void)mkdir("/dev", 0755);
+	(void)mkdir("/dev", 0755); /* best effort, both: whatever needs them says what is missing */
 	(void)mount("devtmpfs", "/dev", "devtmpfs", MS_NOSUID, "mode=755");
-	/* Non-blocking: a terminal that someone stopped must not stop init. */
-	fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-	return fd >= 0 ? fd : open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+}
+
+int boot_console(uint64_t wait_ms)
+{
+	uint64_t deadline = clock_mono_ns() + wait_ms * NS_PER_MS;
+
+	for (;;) {
+		/* Non-blocking: a terminal that someone stopped must not stop init. */
+		int fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+
+		if (fd >= 0 || clock_mono_ns() >= deadline)
+			return fd;
+		sleep_ms(DEVICE_POLL_MS);
+	}
+}
+
+void boot_last_words(const char *text)
+{
+	AUTO(fd_drop) int fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)dprintf(fd, "<2>space-init: %s\n",
+			      text); /* critical: shown with "quiet" too */
 }
 
 int boot_mounts(struct fail *f)
@@ -60,7 +78,7 @@ int boot_mounts(struct fail *f)
 	if (!err)
 		err = mount_on("sysfs", "/sys", quiet, NULL, f);
 	if (!err)
-		/* nsdelegate: user code, in its own cgroup namespace, cannot raise the limits of /user. */
+		/* nsdelegate: in its own cgroup namespace user code cannot raise /user's limits. */
 		err = mount_on("cgroup2", CGROUPS, quiet, "nsdelegate", f);
 	return err;
 }

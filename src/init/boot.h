@@ -9,8 +9,13 @@
 #define SYSROOT "/sysroot" /* where the user's root is mounted until userspace_new() took it */
 #define CGROUPS "/cgroup"
 
-/* As much as is needed to say something: /dev, then a descriptor of the console (or -1). */
-int boot_console(void);
+/* As much as is needed to say something: /dev, then a descriptor of the console, or -1. It may be a
+ * virtio device that comes up a moment after its module was loaded: see CONSOLE_WAIT_MS. */
+#define CONSOLE_WAIT_MS 2000
+void boot_devices(void);
+int boot_console(uint64_t wait_ms);
+/* Into the kernel's log, which a console that comes later shows too. */
+void boot_last_words(const char *text);
 int boot_mounts(struct fail *f);  /* /proc, /sys, cgroup2 */
 int boot_modules(struct fail *f); /* /modules.list, in order */
 int boot_network(struct fail *f); /* lo up */

@@ -81,7 +81,8 @@ void call_ok(struct call *c)
 	respond_text(c, 200, xstrdup("{}"), 2);
 }
 
-/* {"code":…,"message":…}; a sentence that is not UTF-8 (cut, or a path of the guest's) is escaped. */
+/* {"code":…,"message":…}; a sentence that is not UTF-8 (cut, or a path of the guest's) is
+ * escaped. */
 static json_t *error_object(json_t *code, const char *text)
 {
 	char safe[2048];

@@ -1,5 +1,5 @@
-/* One request on space.control: its head, its body gathered up to MESSAGE_MAX, and its answer in the
- * form its kind of procedure wants. Lives as long as its HTTP/2 stream. */
+/* One request on space.control: its head, its body gathered up to MESSAGE_MAX, and its answer in
+ * the form its kind of procedure wants. Lives as long as its HTTP/2 stream. */
 #ifndef SPACE_INIT_CALL_H
 #define SPACE_INIT_CALL_H
 
@@ -16,7 +16,7 @@ struct call;
 enum call_kind {
 	CALL_PLAIN, /* HTTP: a status, JSON */
 	CALL_UNARY, /* Connect, application/json */
-	CALL_STREAM /* Connect server stream, application/connect+json: always 200, then envelopes */
+	CALL_STREAM /* Connect server stream, application/connect+json: 200, then envelopes */
 };
 
 struct route {

@@ -1,6 +1,6 @@
-/* Ports and handshake: see channel.h. A port whose host side is closed reports a hang-up without end,
- * reads 0 and refuses writes (ENGINE: virtio-serial), so such a port is looked at again after a
- * while instead of being waited for. */
+/* Ports and handshake: see channel.h. A port whose host side is closed reports a hang-up without
+ * end, reads 0 and refuses writes, so such a port is looked at again after a while instead of being
+ * waited for. */
 #include "init/channel.h"
 
 #include "base/alloc.h"
@@ -85,7 +85,8 @@ static void port_echo(struct port *p)
 		timer_set(p->again, AGAIN_MS);
 }
 
-/* Reads over whatever an old session left, up to the preface; what follows it belongs to the new one. */
+/* Reads over whatever an old session left, up to the preface; what follows it belongs to the new
+ * one. */
 static void port_seek(struct port *p)
 {
 	size_t used = 0;

@@ -1,4 +1,5 @@
-/* Identity repair: see identity.h. Order: entropy and clock first, for everything after may use them. */
+/* Identity repair: see identity.h. Order: entropy and clock first, for everything after may use
+ * them. */
 #include "init/identity.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
-/* The way into a process: a queue of byte strings in front of its stdin or terminal. Each is reported
- * when its last byte is in the pipe, so the caller of SendInput waits as long as the process does. */
+/* The way into a process: a queue of byte strings in front of its stdin or terminal. Each is
+ * reported when its last byte is in the pipe, so the caller of SendInput waits as long as the
+ * process does. */
 #ifndef SPACE_INIT_INPUT_H
 #define SPACE_INIT_INPUT_H
 

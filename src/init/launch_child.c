@@ -80,7 +80,7 @@ static void take_streams(const struct child_fds *fds)
 		fds->slave >= 0 ? fds->slave : fds->err,
 	};
 
-	/* Init keeps 0-2 open, so none of `from` is below 3 and dup2 clears the close-on-exec flag. */
+	/* Init keeps 0-2 open: none of `from` is below 3, and dup2 clears close-on-exec. */
 	for (int i = 0; i < 3; i++)
 		if (from[i] < 0 || dup2(from[i], i) < 0)
 			give_up(fds, CONNECT_INTERNAL, "cannot set up the standard streams");

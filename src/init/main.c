@@ -1,9 +1,9 @@
 /* space-init: PID 1 of a guest. Runs from the initramfs for good, mounts the disk for user code and
  * starts, watches and reaps every process; speaks HTTP/2 with its space-daemon on virtio-serial.
  *
- * It holds nothing of worth and nobody trusts it. What it defends is its own life: it answers under a
- * fork bomb and with full memory, whatever a client or a process does. Boot either succeeds whole or
- * says one line on the console and ends the machine.
+ * It holds nothing of worth and nobody trusts it. What it defends is its own life: it answers
+ * under a fork bomb and with full memory, whatever a client or a process does. Boot either
+ * succeeds whole or says one line on the console and ends the machine.
  *
  *   boot: console, mounts, modules, cgroups, lo, disk, user's namespace; then the loop
  *   loop: wakes and sessions (channel.c), requests (call.c), children (SIGCHLD)        */
@@ -81,19 +81,38 @@ static void on_interrupt(void *arg, int signo)
 	guest_poweroff();
 }
 
-/* The kernel gives PID 1 no descriptors when the initramfs has no console. */
-static void open_streams(int console)
+/* The kernel gives PID 1 no descriptors when it has no console yet. 0-2 must exist, so that no
+ * other descriptor takes their numbers. */
+static void open_streams(void)
 {
 	for (int i = 0; i < 3; i++) {
 		AUTO(fd_drop) int null = open("/dev/null", O_RDWR);
 
 		if (null == i)
 			(void)fd_take(&null);
-		else if (null >= 0 && dup2(null, i) < 0)
-			log_warn("no standard stream, going on", "fd=%d", i);
+		else if (null >= 0)
+			(void)dup2(null, i); /* best effort: there is nobody to tell */
 	}
+}
+
+/* What init says, and what a library says before it aborts, goes to the console. */
+static void open_console(void)
+{
+	AUTO(fd_drop) int console = boot_console(0);
+
 	if (console >= 0)
-		(void)dup2(console, 2); /* what a library says before it aborts */
+		(void)dup2(console, 2); /* best effort: it is /dev/null else */
+}
+
+static _Noreturn void boot_failed(const struct fail *f)
+{
+	AUTO(fd_drop) int console = boot_console(CONSOLE_WAIT_MS);
+
+	if (console >= 0 && dup2(console, 2) == 2)
+		log_error("boot failed, powering off", "cause=\"%s\"", f->text);
+	else
+		boot_last_words(f->text);
+	guest_poweroff();
 }
 
 /* Init must be able to answer when nothing else can run. */
@@ -156,20 +175,18 @@ int main(void)
 {
 	static struct guest guest;
 	struct fail f = {0};
-	int console;
 
 	if (getpid() != 1) {
 		(void)fprintf(stderr,
-			      "space-init is the first process of a guest and runs nowhere else\n");
+			      "space-init is a guest's first process and runs nowhere else\n");
 		return 1;
 	}
-	console = boot_console();
-	open_streams(console);
-	log_init("space-init", LOG_INFO, console >= 0 ? console : 2);
-	if (boot(&guest, &f) != 0 || serve(&guest, &f) != 0) {
-		log_error("boot failed, powering off", "cause=\"%s\"", f.text);
-		guest_poweroff();
-	}
+	boot_devices();
+	open_streams();
+	log_init("space-init", LOG_INFO, 2);
+	if (boot(&guest, &f) != 0 || serve(&guest, &f) != 0)
+		boot_failed(&f);
+	open_console(); /* a virtio console is there since the ports are */
 	log_info("ready", "version=%s", SPACE_VERSION);
 	loop_run(guest.loop);
 	log_error("the loop ended, powering off", "cause=bug");

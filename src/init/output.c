@@ -1,5 +1,5 @@
-/* Pipes into the ring: see output.h. A pipe that may not be read has its watch switched off; that is
- * all the back-pressure there is, the kernel's pipe does the rest. */
+/* Pipes into the ring: see output.h. A pipe that may not be read has its watch switched off; that
+ * is all the back-pressure there is, the kernel's pipe does the rest. */
 #include "init/output.h"
 
 #include "init/limits.h"
@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <sys/ioctl.h>
 
-/* Reading goes on only when this much fits, so that a slow reader does not cause many small reads. */
+/* Reading goes on only when this much fits, so that a slow reader does not cause many small
+ * reads. */
 #define ROOM_MIN 4096u
 
 static_assert(ROOM_MIN < RING_MAX / 4, "room comes long before the reader has caught up");

@@ -54,7 +54,7 @@ void rpc_stats(struct call *c, const uint8_t *p, size_t n)
 _Noreturn void guest_poweroff(void)
 {
 	sync();
-	/* Where there is no way to power off (microvm), QEMU's -no-reboot makes an end of a reboot. */
+	/* Where nothing can power off (microvm), QEMU's -no-reboot makes an end of a reboot. */
 	(void)reboot(RB_POWER_OFF);
 	(void)reboot(RB_AUTOBOOT);
 	_exit(1); /* a dead init is a panic, and that is a reboot too */

@@ -120,7 +120,8 @@ static bool process_retire(struct process *p)
 	return true;
 }
 
-/* The oldest record that nobody reads makes room; those that are read are bounded by SUBSCRIBERS_MAX. */
+/* The oldest record that nobody reads makes room; those that are read are bounded by
+ * SUBSCRIBERS_MAX. */
 static void records_trim(struct processes *ps)
 {
 	struct process *oldest = NULL;

@@ -44,8 +44,9 @@ struct processes {
 void processes_init(struct processes *ps, struct loop *l, struct cgroups *c,
 		    const struct userspace *u, uint64_t ram_bytes);
 
-/* Takes *q when it succeeds. `reader` is attached at the first byte. timeout_ms 0: none; when it runs
- * out the whole group is killed. user NULL: the default. Errors as connect codes with a sentence. */
+/* Takes *q when it succeeds. `reader` is attached at the first byte. timeout_ms 0: none; when it
+ * runs out the whole group is killed. user NULL: the default. Errors as connect codes with a
+ * sentence. */
 enum connect_code process_start(struct processes *ps, const struct identity *id,
 				struct start_request *q, const char *user, uint64_t timeout_ms,
 				struct reader *reader, struct process **ret, struct fail *f);

@@ -1,6 +1,6 @@
-/* The requests that space-init understands, as records: process.Process (E2B's envd, Connect's JSON)
- * and the platform's own /space/init. Pure. Everything in them comes from a client through relays
- * that do not look inside, so all of it is hostile; unknown fields are ignored.
+/* The requests that space-init understands, as records: process.Process (E2B's envd, Connect's
+ * JSON) and the platform's own /space/init. Pure. Everything in them comes from a client through
+ * relays that do not look inside, so all of it is hostile; unknown fields are ignored.
  *
  * Every _parse returns 0 or a negative errno with a sentence in `f` that the client may read. */
 #ifndef SPACE_INIT_REQUEST_H

@@ -12,7 +12,8 @@
 #define HEAD    4
 #define LEN_MAX 0x0fffffffu
 
-/* Every ring may have this much whatever the budget says, so that no process ever stalls for good. */
+/* Every ring may have this much whatever the budget says, so that no process ever stalls for
+ * good. */
 #define RING_MIN 4096u
 
 static_assert(RING_MAX <= LEN_MAX, "a record's length fits its head");
@@ -221,7 +222,7 @@ size_t ring_peek(const struct ring *r, struct ring_cursor *c, enum ring_tag *ret
 		*c = (struct ring_cursor){.seq = r->first_seq, .at = r->first};
 	if (c->seq == r->next_seq)
 		return 0;
-	/* A record that lost its first bytes moved its head: the cursor is inside the oldest one. */
+	/* A record that lost its first bytes moved its head: this is the oldest one. */
 	if (c->at < r->first) {
 		c->inside = (size_t)(c->seq - r->first_seq);
 		c->at = r->first;

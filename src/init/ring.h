@@ -1,10 +1,10 @@
-/* What one process wrote: the newest bytes of stdout, stderr or its terminal, in the order they were
- * read, for any number of readers with a cursor each. Pure: no descriptor, no clock.
+/* What one process wrote: the newest bytes of stdout, stderr or its terminal, in the order they
+ * were read, for any number of readers with a cursor each. Pure: no descriptor, no clock.
  *
  * A position in the output is a *sequence number*: how many bytes the process had written before.
- * The storage starts empty and doubles up to RING_MAX (and while the budget lasts); when it is full,
- * the oldest bytes go. Whoever must not lose bytes (a subscriber) is protected by the writer: it
- * writes at most ring_room(slowest reader) bytes. */
+ * The storage starts empty and doubles up to RING_MAX (and while the budget lasts); when it is
+ * full, the oldest bytes go. Whoever must not lose bytes (a subscriber) is protected by the
+ * writer: it writes at most ring_room(slowest reader) bytes. */
 #ifndef SPACE_INIT_RING_H
 #define SPACE_INIT_RING_H
 

@@ -3,10 +3,10 @@
  *   {"event":{"start":{"pid":7}}}                    first, always
  *   {"event":{"data":{"stdout":"<base64>"}}}         stderr, pty likewise
  *   {"event":{"keepalive":{}}}                       when nothing was sent for a while
- *   {"event":{"end":{…}}} and the end envelope       only when the process has ended and every byte went out
+ *   {"event":{"end":{…}}}, the end envelope          when it has ended and every byte went out
  *
- * The head says where the output begins: space-seq is the sequence number of the first byte to come,
- * space-gap how many of those asked for (space-after) are gone. */
+ * The head says where the output begins: space-seq is the sequence number of the first byte to
+ * come, space-gap how many of those asked for (space-after) are gone. */
 #include "init/subscriber.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 /* The world of user code: a second mount namespace in which the disk is the root, and a cgroup
- * namespace whose root is /user. Init itself stays in the initramfs; it holds descriptors of the two
- * namespaces and every started process enters them (spawn.c).
+ * namespace whose root is /user. Init itself stays in the initramfs; it holds descriptors of the
+ * two namespaces and every started process enters them (launch.c).
  *
  * The disk is moved onto "/" as switch_root does. In a plain chroot the kernel would refuse user
  * namespaces, and with them every sandboxing browser and rootless container.

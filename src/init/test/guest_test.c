@@ -10,11 +10,17 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "base/test.h"
+#include "os/fd.h"
 #include "wire/json.h"
+
+#include <fcntl.h>
 
 #define RUN_MS     60000
 #define MIB        (1024u * 1024)
 #define SPEED_RUNS 41
+
+#define BROKEN_DISK                                                                                \
+	"boot failed, powering off cause=\"cannot mount '/dev/vda' (ext4): Invalid argument\""
 
 /* Checks the whole result of one command. */
 static bool expect_run(const char *says, struct run *r, int code, const char *out)
@@ -617,7 +623,7 @@ static void bad_requests(struct vm *v)
 
 static void wake_again(struct vm *v)
 {
-	/* The front of an HTTP/2 frame: what a restored guest finds of the session it was saved with. */
+	/* The front of an HTTP/2 frame: what a restored guest finds of its old session. */
 	static const uint8_t half_frame[] = {0, 0x40, 0,   0,   0,   0,   0,  0,
 					     1, 'S',  'P', 'A', 'C', 'E', 'P'};
 	const struct run_options tagged = {.outer = "\"tag\":\"w\",\"stdin\":true"};
@@ -732,11 +738,18 @@ static void bare_root(const struct vm_files *files)
 static void broken_disk(const struct vm_files *files)
 {
 	struct vm_files bad = *files;
+	AUTO(str_drop) char *text = NULL;
+	AUTO(fd_drop) int fd = -1;
+	size_t n = 0;
 	struct vm *v;
 
 	bad.disk = files->kernel;
 	v = vm_start(&bad, 256);
 	EXPECT("a machine that cannot boot ends", vm_gone(v, 120000));
+	fd = open(bad.console, O_RDONLY | O_CLOEXEC);
+	EXPECT_EQ("says so", fd_slurp(fd, MIB, &text, &n), 0);
+	if (!EXPECT("in one clear line", text && strstr(text, BROKEN_DISK)))
+		printf("  %s\n", text ? text : "");
 	vm_kill(v);
 }
 
@@ -782,6 +795,10 @@ int main(int argc, char **argv)
 		return test_skip("usage: guest-test KERNEL INITRD DISK ONE_DISK CONSOLE [CASE]");
 	files = (struct vm_files){argv[1], argv[2], argv[3], argv[5]};
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
+	if (only && strcmp(only, "broken_disk") == 0) {
+		broken_disk(&files);
+		return test_done();
+	}
 	v = vm_start(&files, 512);
 	if (EXPECT("the guest answers", vm_wake(v)))
 		for (size_t i = 0; i < ARRAY_LEN(cases) && EXPECT("a session", vm_has_session(v));

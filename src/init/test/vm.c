@@ -56,12 +56,12 @@ static uint64_t tsc_khz(void)
 
 static _Noreturn void exec_qemu(const struct vm *v, const int theirs[PORTS], unsigned memory)
 {
-	char *append = xasprintf("console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable "
+	char *append = xasprintf("console=hvc0 quiet panic=-1 mitigations=off tsc=reliable "
 				 "tsc_early_khz=%" PRIu64 " lpj=4000000",
 				 tsc_khz());
 	char *disk = xasprintf("file=%s,if=none,id=d,format=raw,snapshot=on,discard=unmap",
 			       v->files.disk);
-	char *serial = xasprintf("file:%s", v->files.console);
+	char *console = xasprintf("file,id=console,path=%s", v->files.console);
 	char *mem = xasprintf("%u", memory);
 	char *chardev[PORTS];
 	static const char *const device[PORTS] = {
@@ -75,13 +75,14 @@ static _Noreturn void exec_qemu(const struct vm *v, const int theirs[PORTS], uns
 		chardev[i] = xasprintf("socket,id=c%d,fd=%d", i, theirs[i]);
 	}
 	(void)execlp("qemu-system-x86_64", "qemu-system-x86_64", "-M",
-		     "microvm,rtc=off,pit=off,pic=off,isa-serial=on,x-option-roms=off", "-accel",
+		     "microvm,rtc=off,pit=off,pic=off,isa-serial=off,x-option-roms=off", "-accel",
 		     "tcg,tb-size=128", "-cpu", "max,-la57", "-m", mem, "-smp", "1", "-nodefaults",
 		     "-no-user-config", "-no-reboot", "-display", "none", "-kernel",
-		     v->files.kernel, "-initrd", v->files.initrd, "-append", append, "-serial",
-		     serial, "-drive", disk, "-device", "virtio-blk-device,drive=d", "-device",
-		     "virtio-rng-device", "-device", "virtio-serial-device", "-chardev", chardev[0],
-		     "-device", device[0], "-chardev", chardev[1], "-device", device[1], "-chardev",
+		     v->files.kernel, "-initrd", v->files.initrd, "-append", append, "-drive", disk,
+		     "-device", "virtio-blk-device,drive=d", "-device", "virtio-rng-device",
+		     "-device", "virtio-serial-device", "-chardev", console, "-device",
+		     "virtconsole,chardev=console,nr=0", "-chardev", chardev[0], "-device",
+		     device[0], "-chardev", chardev[1], "-device", device[1], "-chardev",
 		     chardev[2], "-device", device[2], (char *)NULL);
 	_exit(127);
 }

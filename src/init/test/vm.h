@@ -1,6 +1,6 @@
-/* A guest under test: QEMU (emulated) with the real kernel, space-init and a small root, and the host's
- * half of the channel in this process. Everything waits with a deadline; a test that waits in vain
- * prints the end of the guest's console and fails. */
+/* A guest under test: QEMU (emulated) with the real kernel, space-init and a small root, and the
+ * host's half of the channel in this process. Everything waits with a deadline; a test that waits
+ * in vain prints the end of the guest's console and fails. */
 #ifndef SPACE_INIT_TEST_VM_H
 #define SPACE_INIT_TEST_VM_H
 
@@ -24,7 +24,8 @@ struct vm *vm_start(const struct vm_files *files, unsigned memory);
 void vm_kill(struct vm *v);
 /* The handshake; drops the sessions of an earlier one. False: no answer within the deadline. */
 bool vm_wake(struct vm *v);
-/* Raw bytes on space.control, as an old session leaves them. Between vm_sleep_sessions and vm_wake. */
+/* Raw bytes on space.control, as an old session leaves them. Between vm_sleep_sessions and
+ * vm_wake. */
 void vm_garbage(struct vm *v, const void *p, size_t n);
 void vm_drop_sessions(struct vm *v);
 bool vm_gone(struct vm *v, uint64_t within_ms); /* QEMU has ended by itself */
@@ -63,7 +64,8 @@ void vm_reply_free(struct reply *r);                            /* cancels it if
 void vm_reply_release(struct reply *r);                         /* consumes what was held */
 bool vm_reply_wait(struct vm *v, struct reply *r, uint64_t ms); /* until it is closed */
 
-/* A whole unary call: *ret (may be NULL) is the JSON answer. Returns the status, 0 without an answer. */
+/* A whole unary call: *ret (may be NULL) is the JSON answer. Returns the status, 0 without an
+ * answer. */
 unsigned vm_call(struct vm *v, const char *method, const char *path, const char *body,
 		 json_t **ret);
 
