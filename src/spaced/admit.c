@@ -1,6 +1,5 @@
 /* See admit.h. Guests share their template's memory and touch their own late, so declared memory
- * is no measure; what counts is what the host has left, less what the starts in hand will take.
- * */
+ * is no measure; what counts is what the host has left, less what the starts in hand will take. */
 #include "spaced/admit.h"
 
 #include "base/str.h"

@@ -7,8 +7,7 @@
 struct jailer;
 struct loop;
 
-/* Embedded in what owns the jail. on_end is the last word about it: nothing of it runs any more.
- * */
+/* Embedded in what owns the jail. on_end is the last word about it: nothing of it runs any more. */
 struct jail {
 	struct idnode node; /* node.id is the sandbox's */
 	void (*on_end)(struct jail *j, const char *why);

@@ -25,8 +25,7 @@ struct options {
 /* -EINVAL with the sentence for the person. */
 int options_parse(int argc, char **argv, struct options *ret, struct fail *f);
 
-/* "127.0.0.1:8080", "[::1]:0": loopback addresses only, others need TLS, which is not built yet.
- * */
+/* "127.0.0.1:8080", "[::1]:0": loopback addresses only, others need TLS, which is not built yet. */
 int listen_parse(const char *text, char host[46], uint16_t *ret_port, struct fail *f);
 
 #endif

@@ -23,8 +23,7 @@ void route_cut(struct sandbox *s);
 /* It is freed. */
 void route_done(struct sandbox *s);
 
-/* What nobody outside may ask a guest: envd's private paths and everything below /space/. Pure.
- * */
+/* What nobody outside may ask a guest: envd's private paths and everything below /space/. Pure. */
 bool route_path_is_private(const char *target, size_t n);
 
 #endif

@@ -21,12 +21,12 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "net/loop.h"
-#include "os/dir.h"
 #include "spaced/admit.h"
 #include "spaced/ask.h"
 #include "spaced/identity.h"
 #include "spaced/ids.h"
 #include "spaced/route.h"
+#include "spaced/sandboxes.h"
 #include "spaced/vm.h"
 
 #include <errno.h>
@@ -36,18 +36,7 @@
 #define QUEUE_MS     60000
 #define INIT_MS      15000
 #define RECORD_MS    30000
-#define QUEUED_MAX   256u
 #define TIMER_MAX_MS ((uint64_t)24 * 3600 * 1000) /* then look at the clock again */
-
-struct sandboxes {
-	struct idmap map;
-	uint32_t in_flight;
-	size_t n_queued;
-	struct sandbox *queue;
-	struct sandbox **queue_last;
-	size_t n_ended;
-	struct db_ended ended[DB_ENDED_KEPT];
-};
 
 static const char *const state_names[] = {"variant", "queued",  "start",  "init",
 					  "record",  "running", "ending", "forget"};
@@ -62,132 +51,6 @@ static const struct refusal failed_variant = {
 static const struct refusal failed_start = {
 	503, 0, "the sandbox could not be started; the node's log says why"};
 static const struct refusal failed_late = {503, 0, "the sandbox did not start in time"};
-
-static void queue_step(struct node *n);
-static void start_vm(struct sandbox *s);
-
-/* --- the table --- */
-
-struct sandboxes *sandboxes_new(struct node *n)
-{
-	struct sandboxes *all = xcalloc(1, sizeof *all);
-	struct db_ended *ended = NULL;
-	struct fail f = {0};
-
-	all->queue_last = &all->queue;
-	if (db_load_ended(n->db, &ended, &all->n_ended, &f) < 0)
-		log_warn("cannot read how sandboxes ended, going on", "why=%s", f.text);
-	else
-		memcpy(all->ended, ended, all->n_ended * sizeof *ended);
-	free(ended);
-	return all;
-}
-
-void sandboxes_free(struct sandboxes *all)
-{
-	free(all);
-}
-
-struct sandbox *sandbox_find(struct node *n, const char *id)
-{
-	struct sandbox *s = (struct sandbox *)idmap_find(&n->sandboxes->map, id);
-
-	return s && s->state == SANDBOX_RUNNING ? s : NULL;
-}
-
-struct sandbox **sandboxes_running(struct node *n, size_t *ret_n)
-{
-	struct sandbox **all = (struct sandbox **)idmap_all(&n->sandboxes->map);
-	size_t kept = 0;
-
-	for (size_t i = 0; i < n->sandboxes->map.n; i++)
-		if (all[i]->state == SANDBOX_RUNNING)
-			all[kept++] = all[i];
-	*ret_n = kept;
-	return all;
-}
-
-size_t sandboxes_left(const struct node *n)
-{
-	return n->sandboxes->map.n;
-}
-
-void sandboxes_count(struct node *n, struct sandbox_counts *ret)
-{
-	struct sandbox **all = (struct sandbox **)idmap_all(&n->sandboxes->map);
-
-	*ret = (struct sandbox_counts){.queued = 0};
-	for (size_t i = 0; i < n->sandboxes->map.n; i++) {
-		enum sandbox_state state = all[i]->state;
-
-		if (state == SANDBOX_RUNNING)
-			ret->running++;
-		else if (state >= SANDBOX_ENDING)
-			ret->ending++;
-		else if (state <= SANDBOX_QUEUED)
-			ret->queued++;
-		else
-			ret->starting++;
-	}
-	free(all);
-}
-
-const struct db_ended *sandboxes_ended(struct node *n, size_t *ret_n)
-{
-	*ret_n = n->sandboxes->n_ended;
-	return n->sandboxes->ended;
-}
-
-static void remember_end(struct node *n, const struct db_ended *e)
-{
-	struct sandboxes *all = n->sandboxes;
-
-	if (all->n_ended == DB_ENDED_KEPT)
-		memmove(all->ended, all->ended + 1, --all->n_ended * sizeof *e);
-	all->ended[all->n_ended++] = *e;
-}
-
-/* --- start slots --- */
-
-static void slot_leave(struct sandbox *s)
-{
-	struct sandboxes *all = s->n->sandboxes;
-
-	if (s->holds_slot) {
-		s->holds_slot = false;
-		all->in_flight--;
-		queue_step(s->n);
-	}
-}
-
-static void queue_remove(struct sandbox *s)
-{
-	struct sandboxes *all = s->n->sandboxes;
-	struct sandbox **p = &all->queue;
-
-	while (*p && *p != s)
-		p = &(*p)->next_queued;
-	if (!*p)
-		return;
-	*p = s->next_queued;
-	if (!*p)
-		all->queue_last = p;
-	all->n_queued--;
-}
-
-static void queue_step(struct node *n)
-{
-	struct sandboxes *all = n->sandboxes;
-
-	while (all->queue && all->in_flight < n->cfg.cores) {
-		struct sandbox *s = all->queue;
-
-		queue_remove(s);
-		s->holds_slot = true;
-		all->in_flight++;
-		start_vm(s);
-	}
-}
 
 /* --- the end --- */
 
@@ -236,7 +99,7 @@ static void forget(struct sandbox *s)
 		 (clock_mono_ns() - s->began_ns) / NS_PER_MS);
 	db_disown(s->n->db, s);
 	if (was_created) {
-		remember_end(s->n, &e);
+		sandboxes_remember(s->n, &e);
 		r = db_end_sandbox(s->n->db, &e, on_forgotten, s);
 	} else {
 		r = db_forget_sandbox(s->n->db, s->node.id, on_forgotten, s);
@@ -252,7 +115,7 @@ static void finish(struct sandbox *s, const char *cause)
 	/* It may hold a keeper's words. */
 	(void)str_escape(s->cause, sizeof s->cause, cause, strlen(cause), "");
 	if (s->state == SANDBOX_QUEUED)
-		queue_remove(s);
+		slot_unwait(s);
 	s->state = SANDBOX_ENDING;
 	timer_clear(s->timer);
 	variants_cancel(&s->want);
@@ -427,25 +290,17 @@ static void start_vm(struct sandbox *s)
 static void on_variant(void *arg, struct variant *v, const char *why)
 {
 	struct sandbox *s = arg;
-	struct sandboxes *all = s->n->sandboxes;
 
 	if (!v) {
 		give_up(s, &failed_variant, why);
-		return;
-	}
-	if (all->n_queued >= QUEUED_MAX) {
-		give_up(s, &refused_queue, "too many wait for a start");
 		return;
 	}
 	variant_hold(v);
 	s->variant = v;
 	s->state = SANDBOX_QUEUED;
 	timer_set(s->timer, QUEUE_MS);
-	s->next_queued = NULL;
-	*all->queue_last = s;
-	all->queue_last = &s->next_queued;
-	all->n_queued++;
-	queue_step(s->n);
+	if (slot_wait(s) < 0)
+		give_up(s, &refused_queue, "too many wait for a start");
 }
 
 static struct sandbox *new_sandbox(struct node *n, const char *id)
@@ -457,6 +312,7 @@ static struct sandbox *new_sandbox(struct node *n, const char *id)
 	s->n = n;
 	s->began_ns = clock_mono_ns();
 	s->timer = timer_new(n->loop, on_timer, s);
+	s->on_slot = start_vm;
 	s->want = (struct want){.done = on_variant, .arg = s};
 	idmap_add(&n->sandboxes->map, &s->node);
 	return s;
@@ -517,7 +373,7 @@ sandbox_create(struct node *n, struct new_sandbox *want, const struct template *
 
 /* DB_RUNNING: served at once, its VM's answer only confirms it. DB_STARTING: nobody was answered,
  * or a moment ago: /space/init is repeated first. */
-static void take_over(struct node *n, struct db_sandbox *rec)
+void sandbox_take_over(struct node *n, struct db_sandbox *rec)
 {
 	struct sandbox *s = new_sandbox(n, rec->id);
 	json_error_t e;
@@ -536,48 +392,6 @@ static void take_over(struct node *n, struct db_sandbox *rec)
 		s->state = SANDBOX_RUNNING;
 		arm_end(s);
 	}
-}
-
-static void on_buried(void *arg)
-{
-	(void)arg;
-}
-
-/* Folders and keepers that no record knows: variants in the making, removals cut short. */
-static int bury_strangers(struct node *n, struct fail *f)
-{
-	static const struct vm_ops ops = {.on_gone = on_buried};
-	char **names = NULL;
-	size_t n_names = 0;
-	int r = dir_list(n->data.root, "run", &names, &n_names, f);
-
-	for (size_t i = 0; r == 0 && i < n_names; i++) {
-		if (sandbox_id_valid(names[i]) && !idmap_find(&n->sandboxes->map, names[i])) {
-			log_info("removing what no record knows", "sandbox=%s", names[i]);
-			(void)vm_bury(n, names[i], &ops, NULL);
-		}
-	}
-	for (size_t i = 0; i < n_names; i++)
-		free(names[i]);
-	free(names);
-	return r;
-}
-
-int sandboxes_recover(struct node *n, struct fail *f)
-{
-	struct db_sandbox *rec = NULL;
-	size_t n_rec = 0;
-	int r = db_load_sandboxes(n->db, &rec, &n_rec, f);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < n_rec; i++) {
-		if (sandbox_id_valid(rec[i].id))
-			take_over(n, &rec[i]);
-		db_sandbox_done(&rec[i]);
-	}
-	free(rec);
-	return bury_strangers(n, f);
 }
 
 void sandboxes_stop(struct node *n)

@@ -48,8 +48,9 @@ struct sandbox {
 	bool is_recorded; /* the record of the beginning is durable */
 	bool is_adopted;
 	char cause[CAUSE_SIZE];
-	const struct refusal *refusal; /* how its creation ended */
-	uint64_t began_ns;             /* monotonic */
+	const struct refusal *refusal;      /* how its creation ended */
+	uint64_t began_ns;                  /* monotonic */
+	void (*on_slot)(struct sandbox *s); /* it holds a start slot now */
 	struct sandbox *next_queued;
 	/* The client that waits for its creation. s NULL: there is none, r says why, and nothing
 	 * is left. */
@@ -97,6 +98,8 @@ const struct db_ended *sandboxes_ended(struct node *n, size_t *ret_n);
 
 /* At the start: takes over what an earlier spaced left, as the records and run/ say. */
 int sandboxes_recover(struct node *n, struct fail *f);
+/* One record of those; takes its texts. */
+void sandbox_take_over(struct node *n, struct db_sandbox *rec);
 
 /* Ends all; sandboxes_left() counts those that are not gone. */
 void sandboxes_stop(struct node *n);

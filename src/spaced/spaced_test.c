@@ -1,5 +1,4 @@
-/* The pure parts of spaced: what clients may ask, what they are answered, and how names are made.
- * */
+/* The pure parts of spaced: what clients may ask, what they are answered, how names are made. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/test.h"

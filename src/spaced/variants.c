@@ -169,8 +169,7 @@ static void on_saved(void *arg)
 
 /* --- warming --- */
 
-/* What most agents do first: the pages that these touch are in the image, so no clone pays again.
- * */
+/* What most agents do first: the pages that these touch are in the image, no clone pays again. */
 static const char *const warm_bodies[] = {
 	"{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"true\"]},\"stdin\":false}",
 	"{\"process\":{\"cmd\":\"/bin/bash\",\"args\":[\"-l\",\"-c\",\"id; echo; sleep 0\"]},"

@@ -17,8 +17,7 @@
 struct variant;
 
 /* One who waits; embedded in the one who does. done comes once, never before variants_get() has
- * returned, unless variants_cancel(). v is NULL when it could not be made: `why` is for the log.
- * */
+ * returned, unless variants_cancel(). v is NULL when it could not be made: `why` is for the log. */
 struct want {
 	void (*done)(void *arg, struct variant *v, const char *why);
 	void *arg;

@@ -36,6 +36,7 @@
 #define VM_SAVE_MS    60000
 #define VM_KILL_MS    5000
 #define VM_KILL_TRIES 6
+#define LOG_TAIL      1200
 
 #define MIB            ((uint64_t)1024 * 1024)
 #define JAIL_EXTRA_MIB 384u /* QEMU's own, the keeper, space-daemon, page tables, page cache */
@@ -57,8 +58,9 @@ struct vm {
 	struct timer *timer;
 	int dir;
 	int pidfd;
-	bool is_told;  /* on_down was called, or vm_end() */
-	bool is_saved; /* VM_SAVED came */
+	bool is_told;    /* on_down was called, or vm_end() */
+	bool is_saved;   /* VM_SAVED came */
+	bool has_fallen; /* it ended by itself */
 	unsigned kills;
 	const struct vm_ops *ops;
 	void *arg;
@@ -97,12 +99,29 @@ struct sweep {
 	int run;
 	struct fail f;
 	int err;
+	char log[LOG_TAIL + 1]; /* the end of keeper.log */
 };
+
+/* What the keeper and its children said last: with the folder it would be lost. */
+static void read_tail(struct sweep *s)
+{
+	AUTO(fd_drop) int fd = -1;
+	struct stat st;
+	struct fail f;
+	ssize_t n;
+
+	if (file_open(s->v->dir, "keeper.log", O_RDONLY, 0, &fd, &f) < 0 || fstat(fd, &st) < 0)
+		return;
+	n = pread(fd, s->log, LOG_TAIL, st.st_size > LOG_TAIL ? st.st_size - LOG_TAIL : 0);
+	s->log[n > 0 ? n : 0] = '\0';
+}
 
 static void sweep_work(void *arg)
 {
 	struct sweep *s = arg;
 
+	if (s->v->has_fallen)
+		read_tail(s);
 	s->err = dir_remove(s->run, s->v->jail.node.id, &s->f);
 }
 
@@ -114,6 +133,8 @@ static void sweep_done(void *arg)
 	if (s->err < 0)
 		log_error("cannot remove a sandbox's files", "sandbox=%s why=%s", v->jail.node.id,
 			  s->f.text);
+	if (s->log[0])
+		log_warn("the last words of a jail", "sandbox=%s log=%s", v->jail.node.id, s->log);
 	free(s);
 	v->ops->on_gone(v->arg);
 	free_vm(v);
@@ -184,6 +205,7 @@ static void fall(struct vm *v, const char *cause)
 {
 	log_info("vm ends", "sandbox=%s state=%s cause=%s", v->jail.node.id, state_names[v->state],
 		 cause);
+	v->has_fallen = true;
 	end(v);
 	if (!v->is_told && !v->is_saved) {
 		v->is_told = true;
@@ -463,8 +485,7 @@ struct vm *vm_bury(struct node *n, const char *id, const struct vm_ops *ops, voi
 {
 	struct vm *v = vm_adopt(n, id, ops, arg);
 
-	/* The keeper's pidfd is worth a short wait: without limits it is all that names the jail.
-	 * */
+	/* The keeper's pidfd is worth a short wait: without limits only it names the jail. */
 	v->is_told = true;
 	return v;
 }

@@ -10,8 +10,7 @@
 #define QCOW2_SIZE_MAX  ((uint64_t)4 << 40) /* what one cluster of first-level table reaches */
 #define QCOW2_EMPTY_MAX (4u * QCOW2_CLUSTER)
 
-/* size_bytes: of the disk, a multiple of 512, 512..QCOW2_SIZE_MAX, else -EINVAL. *ret_n: bytes.
- * */
+/* size_bytes: of the disk, a multiple of 512, 512..QCOW2_SIZE_MAX, else -EINVAL. *ret_n: bytes. */
 int qcow2_empty_print(uint8_t dst[QCOW2_EMPTY_MAX], uint64_t size_bytes, size_t *ret_n);
 
 /* The same into an empty file; only the bytes that are not zero take room. */

@@ -42,8 +42,7 @@ bool variant_exists(const struct data *d, const char *id);
  * -EBADMSG: damaged (remove it and make it anew). */
 int variant_load(const struct data *d, const char *id, struct variant_files *ret, struct fail *f);
 
-/* Another descriptor with an offset of its own: QEMU reads the device state from where it stands.
- * */
+/* A descriptor with an offset of its own: QEMU reads the device state from where it stands. */
 int variant_open_devices(const struct data *d, const char *id, int *ret_fd, struct fail *f);
 int variant_open_layer(const struct data *d, const char *id, int *ret_fd, struct fail *f);
 
