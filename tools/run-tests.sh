@@ -6,6 +6,11 @@ cd -- "$(dirname -- "$0")/.."
 build=$1 data=$3 test_data=$4
 export SPACE_BIN=$2 SPACE_TEST_DATA=$test_data
 
+mkdir -p -- "$test_data"
+exec 9>"$test_data/.lock"
+flock -n 9 || echo "waiting for another run of the tests to end"
+flock 9
+
 suites=${SPACE_TESTS-unit redteam system}
 case " $suites " in
 *" system "*)
@@ -15,7 +20,7 @@ case " $suites " in
 	fi
 	tools/share-template.sh "$data" "$test_data/seed"
 	mkdir -p -- "$test_data/seed"
-	"$SPACE_BIN" template build base --data "$test_data/seed"
+	"$SPACE_BIN" template build --data "$test_data/seed" base
 	;;
 esac
 
@@ -23,5 +28,5 @@ arguments=()
 for suite in $suites; do
 	arguments+=(--suite "$suite")
 done
-meson test -C "$build" --no-rebuild --print-errorlogs --num-processes 2 "${arguments[@]}" || :
+meson test -C "$build" --no-rebuild --print-errorlogs --num-processes 2 "${arguments[@]}" 9>&- || :
 exec tools/sum-tests.py "$build"

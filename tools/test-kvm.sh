@@ -9,7 +9,7 @@ prefix=$(dirname -- "$(dirname -- "$space")")
 mkdir -p -- "$cache"
 "$here/share-template.sh" "$data" "$cache/seed"
 mkdir -p -- "$cache/seed"
-"$space" template build base --data "$cache/seed"
+"$space" template build --data "$cache/seed" base
 
 job=$(mktemp -d "$cache/job.XXXXXX")
 trap 'rm -rf -- "$job"' EXIT

@@ -52,10 +52,9 @@ export class Node {
     Object.assign(process.env, { E2B_API_KEY, E2B_API_URL, E2B_SANDBOX_URL: E2B_API_URL })
   }
 
-  /** Ends the node and removes its data. */
-  async stop() {
-    await this.space('down')
-    fs.rmSync(this.data, { recursive: true, force: true })
+  /** Ends the node. Its folder stays, with the logs, until the next start. */
+  stop() {
+    return this.space('down')
   }
 
   /** Runs the command line; throws with its stderr when the exit status is not 0. */

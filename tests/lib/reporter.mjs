@@ -2,7 +2,7 @@
 
 function failure(data) {
   const error = data.details.error?.cause ?? data.details.error
-  const text = error?.stack ?? String(error)
+  const text = (error?.stack ?? String(error)).split('\n').filter((line) => !/node_modules|node:internal/.test(line)).slice(0, 25).join('\n')
   return `FAILED ${data.name} (${Math.round(data.details.duration_ms)} ms)\n${text}\n`
 }
 
