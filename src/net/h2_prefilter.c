@@ -129,9 +129,7 @@ int h2_prefilter_step(struct h2_prefilter *f, const uint8_t *p, size_t n, uint64
 		if (f->head_n < FRAME_HEAD)
 			continue;
 		r = frame_judge(f);
-		if (r == -EPROTO)
-			return r;
-		if (r == -EAGAIN) { /* the head's last byte is held back, and the frame with it */
+		if (r < 0) { /* the head's last byte is held back, and the frame with it */
 			f->head_n--;
 			*ret_used = at - 1;
 			return r;
