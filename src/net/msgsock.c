@@ -29,6 +29,7 @@ struct msgsock {
 	const struct msgsock_ops *ops;
 	void *arg;
 	struct watch *watch;
+	struct timer *choke; /* set when a message found the queue full */
 	struct packet *first;
 	struct packet **last;
 	size_t n_queued;
@@ -59,13 +60,22 @@ static void release(struct msgsock *s)
 	free(s);
 }
 
+/* What the peer may not send has one name, wherever it was noticed. */
+static int end_code(int err)
+{
+	if (err == -EPIPE)
+		return 0;
+	return err == -EBADMSG || err == -EMSGSIZE ? -EPROTO : err;
+}
+
 static void over(struct msgsock *s, int err)
 {
 	if (s->is_over || s->is_freed)
 		return;
 	s->is_over = true;
 	watch_set(s->watch, 0);
-	s->ops->on_end(s->arg, err == -EPIPE ? 0 : err);
+	timer_clear(s->choke);
+	s->ops->on_end(s->arg, end_code(err));
 }
 
 static void interest_update(struct msgsock *s)
@@ -121,7 +131,8 @@ static void send_queued(struct msgsock *s)
 			s->last = &s->first;
 		s->n_queued--;
 		packet_free(q);
-		if (r)
+		/* When the peer has gone, its last messages may still be unread: receive() ends it. */
+		if (r && r != -EPIPE)
 			over(s, r);
 	}
 }
@@ -131,11 +142,21 @@ static void on_watch(void *arg, int events)
 	struct msgsock *s = arg;
 
 	s->busy++;
-	if (events & WATCH_WRITE)
-		send_queued(s);
 	if (events & WATCH_READ)
 		receive(s);
+	if (events & WATCH_WRITE)
+		send_queued(s);
 	interest_update(s);
+	s->busy--;
+	release(s);
+}
+
+static void on_choke(void *arg)
+{
+	struct msgsock *s = arg;
+
+	s->busy++;
+	over(s, -EPROTO);
 	s->busy--;
 	release(s);
 }
@@ -153,6 +174,7 @@ struct msgsock *msgsock_new(struct loop *l, int fd, enum msg_peer self, enum msg
 	s->arg = arg;
 	s->last = &s->first;
 	(void)fd_set_nonblock(fd, true); /* a socket of ours: cannot fail */
+	s->choke = timer_new(l, on_choke, s);
 	s->watch = watch_new(l, fd, on_watch, s);
 	interest_update(s);
 	return s;
@@ -164,6 +186,7 @@ void msgsock_free(struct msgsock *s)
 		return;
 	s->is_freed = true;
 	watch_free(s->watch);
+	timer_free(s->choke);
 	release(s);
 }
 
@@ -172,8 +195,10 @@ static int enqueue(struct msgsock *s, const uint8_t *p, size_t n, const int *fds
 {
 	struct packet *q;
 
-	if (s->n_queued >= MSGSOCK_QUEUE)
+	if (s->n_queued >= MSGSOCK_QUEUE) {
+		timer_set(s->choke, 0); /* a peer that takes nothing is as good as gone */
 		return -ENOBUFS;
+	}
 	q = xcalloc(1, sizeof *q);
 	for (; q->n_fds < n_fds; q->n_fds++) {
 		int dup_fd = fcntl(fds[q->n_fds], F_DUPFD_CLOEXEC, 0);

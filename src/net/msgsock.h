@@ -26,7 +26,8 @@ struct msgsock *msgsock_new(struct loop *l, int fd, enum msg_peer self, enum msg
 void msgsock_free(struct msgsock *s);
 
 /* Borrows body and fds (fds are duplicated by the kernel when sent; if the packet must be queued
- * they are dup'ed). 0, -EPROTO (not allowed by the table), -ENOBUFS, -EPIPE. */
+ * they are dup'ed). 0, -EPROTO (not allowed by the table), -EPIPE, -ENOBUFS (the queue is full:
+ * on_end follows, later). */
 int msgsock_send(struct msgsock *s, enum msg_type type, uint32_t seq, const void *body, size_t n,
 		 const int *fds, size_t n_fds);
 
