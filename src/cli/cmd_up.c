@@ -8,6 +8,7 @@
 #include "cli/node.h"
 #include "cli/place.h"
 #include "cli/term.h"
+#include "engine/accel.h"
 #include "os/fd.h"
 #include "os/pidfd.h"
 #include "wire/json.h"
@@ -123,19 +124,32 @@ static int foreground(struct cli *c, struct node *n, struct fail *f)
 	return node_stop(c, n, f) < 0 ? term_fail(f) : 0;
 }
 
+/* KVM is tried here, where the rights are: /dev/kvm is often open to root and a group only, and
+ * spaced has neither. Fills four of args. */
+static void choose_accel(const struct cli *c, struct accel_report *r, const char **args)
+{
+	const char *accel = option_value(&c->options, "accel");
+
+	args[0] = "--accel";
+	args[1] = accel;
+	args[2] = "--accel-why";
+	args[3] = r->why;
+	if (accel && strcmp(accel, "auto") != 0)
+		return;
+	accel_probe(r);
+	args[1] = accel_name(r->accel);
+}
+
 static int start(struct cli *c, struct node *n, struct fail *f)
 {
 	const char *listen = option_value(&c->options, "listen");
-	const char *accel = option_value(&c->options, "accel");
 	const char *max = option_value(&c->options, "max-sandboxes");
-	const char *args[7] = {"--listen", listen ? listen : LISTEN_DEFAULT};
-	size_t n_args = 2;
+	const char *args[9] = {"--listen", listen ? listen : LISTEN_DEFAULT};
+	struct accel_report accel = {.why = ""};
+	size_t n_args = 6;
 	int r;
 
-	if (accel) {
-		args[n_args++] = "--accel";
-		args[n_args++] = accel;
-	}
+	choose_accel(c, &accel, args + 2);
 	if (max) {
 		args[n_args++] = "--max-sandboxes";
 		args[n_args++] = max;
