@@ -32,7 +32,8 @@ struct engine_events {
 	void (*on_running)(void *arg); /* the guest's CPUs run, once */
 	void (*on_saved)(void *arg);   /* the device state is whole and the VMM is ending */
 	void (*on_guest_end)(void *arg, const char *how); /* guest shut down, reset, panicked */
-	/* It can go no further; the owner ends the process. */
+	/* It can go no further. Code -EPIPE: the process is ending by itself and its status says more;
+	 * else the owner ends it. */
 	void (*on_failed)(void *arg, const struct fail *why);
 };
 

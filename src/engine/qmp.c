@@ -106,12 +106,17 @@ static void over(struct qmp *q, const struct fail *why)
 	q->ops->on_end(q->arg, why);
 }
 
-static void broken(struct qmp *q, const char *what)
+static void ended(struct qmp *q, int code, const char *what)
 {
 	struct fail f = {0};
 
-	(void)fail_set(&f, -EPROTO, "the VM monitor %s", what);
+	(void)fail_set(&f, code, "the VM monitor %s", what);
 	over(q, &f);
+}
+
+static void broken(struct qmp *q, const char *what)
+{
+	ended(q, -EPROTO, what);
 }
 
 static void answer(struct qmp *q, int r, const json_t *ret, const struct fail *f)
@@ -201,7 +206,7 @@ static void receive(struct qmp *q)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		broken(q, "hung up");
+		ended(q, -EPIPE, "hung up");
 		return;
 	}
 	buf_commit(&q->in, (size_t)n);
@@ -248,7 +253,7 @@ static void send_open(struct qmp *q)
 			continue;
 		r = line_send(q, c);
 		if (r && r != -EAGAIN) {
-			broken(q, "takes no more commands");
+			ended(q, -EPIPE, "takes no more commands");
 			return;
 		}
 		is_waiting = r == -EAGAIN;

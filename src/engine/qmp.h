@@ -23,7 +23,8 @@ struct qmp;
 
 struct qmp_ops {
 	void (*on_event)(void *arg, const char *name, const json_t *data); /* data may be NULL */
-	/* Once: the connection is of no more use. Open commands have had their -EPIPE before. */
+	/* Once: the connection is of no more use. Open commands have had their -EPIPE before. Code -EPIPE:
+	 * QEMU hung up, as it does when it ends; -EPROTO or -ETIMEDOUT: it must be ended. */
 	void (*on_end)(void *arg, const struct fail *why);
 };
 

@@ -34,7 +34,8 @@
 #define BOOT_MS          60000u /* kernel and space-init, emulated, on a loaded host */
 #define RESTORE_MS       20000u
 #define SAVE_MS          30000u
-#define DAEMON_STARTS    5u /* within DAEMON_WINDOW_NS */
+#define VMM_END_MS       2000u /* from the monitor's hang-up to the end of the process */
+#define DAEMON_STARTS    5u    /* within DAEMON_WINDOW_NS */
 #define DAEMON_WINDOW_NS (60 * NS_PER_S)
 
 struct keeper {
@@ -49,6 +50,7 @@ struct keeper {
 	enum vm_state state;
 	bool is_boot;
 	bool is_saved;
+	bool has_hung_up;          /* the VMM's monitor: the process has VMM_END_MS to end */
 	char how[128];             /* what the guest said of its end */
 	int ram;                   /* for a spaced that comes after */
 	int state_fd;              /* while saving */
@@ -245,12 +247,9 @@ static void on_failed(void *arg, const struct fail *why)
 {
 	struct keeper *k = arg;
 
-	/* The monitor hangs up when the VMM ends: its status says more, and comes at once. */
-	if (k->vmm > 0 && (why->code == -EPROTO || why->code == -EPIPE)) {
-		log_warn("the VMM is of no more use, ending it", "why=\"%s\"", why->text);
-		(void)kill(k->vmm, SIGKILL);
-		if (!*k->how)
-			(void)snprintf(k->how, sizeof k->how, "%.100s", why->text);
+	if (k->vmm > 0 && why->code == -EPIPE) {
+		k->has_hung_up = true;
+		timer_set(k->deadline, VMM_END_MS);
 		return;
 	}
 	stop(k, 0, why->text);
