@@ -121,7 +121,8 @@ static void on_ctl_msg(void *arg, struct msg *m)
 	(void)m; /* the table lets MSG_DAEMON_READY through, nothing else */
 	if (k->state != VM_RUNNING)
 		return;
-	timer_clear(k->deadline);
+	if (!k->has_hung_up)
+		timer_clear(k->deadline);
 	turn(k, VM_READY);
 }
 
