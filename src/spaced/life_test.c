@@ -548,7 +548,6 @@ static void make_variant(void)
 				.memory_mib = 128,
 				.vcpus = 1,
 				.accel = ACCEL_TCG,
-				.cmdline = VARIANT_CMDLINE_TCG,
 				.engine = ENGINE};
 	AUTO(fd_drop) int ram = -1;
 	AUTO(fd_drop) int devices = -1;

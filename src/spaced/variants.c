@@ -318,7 +318,6 @@ static void boot(struct variant *v)
 	p.spec.accel = v->key.accel;
 	p.spec.memory_mib = v->key.memory_mib;
 	p.spec.vcpus = v->key.vcpus;
-	memcpy(p.spec.cmdline, v->key.cmdline, sizeof p.spec.cmdline);
 	p.disk_bytes = v->disk_mib * MIB;
 	log_info("making a variant", "template=%s memory_mib=%u vcpus=%u accel=%s",
 		 v->template_name, v->key.memory_mib, v->key.vcpus, accel_name(v->key.accel));
@@ -395,8 +394,6 @@ static void key_of(const struct config *c, const struct template *t, struct vari
 	memcpy(k->kernel, t->kernel, sizeof k->kernel);
 	memcpy(k->initrd, t->initrd, sizeof k->initrd);
 	memcpy(k->engine, c->engine, sizeof k->engine);
-	if (c->accel == ACCEL_TCG)
-		(void)str_copy(k->cmdline, sizeof k->cmdline, VARIANT_CMDLINE_TCG); /* fits */
 }
 
 static struct variant *find_or_add(struct variants *vs, const struct template *t)

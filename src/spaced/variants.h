@@ -9,11 +9,6 @@
 
 #define VARIANTS_KEPT_MAX 8u /* RAM images in memory; the least recently used goes first */
 
-/* An emulated CPU translates code by the address where it stands: with random addresses every
- * program is translated anew at each start, which doubles the time of `sh -c true`. Guests on
- * real CPUs keep them random. */
-#define VARIANT_CMDLINE_TCG "norandmaps"
-
 struct variant;
 
 /* One who waits; embedded in the one who does. done comes once, never before variants_get() has

@@ -26,9 +26,9 @@ struct manifest {
 void variant_id(const struct variant_key *k, char ret[VARIANT_ID_SIZE])
 {
 	AUTO(str_drop)
-	char *text = xasprintf("space variant %d\n%s\n%s\n%s\n%u MiB\n%u vCPUs\n%s\n%s\n%s\n",
+	char *text = xasprintf("space variant %d\n%s\n%s\n%s\n%u MiB\n%u vCPUs\n%s\n%s\n",
 			       VARIANT_FORMAT, k->image, k->kernel, k->initrd, k->memory_mib,
-			       k->vcpus, accel_name(k->accel), k->cmdline, k->engine);
+			       k->vcpus, accel_name(k->accel), k->engine);
 	uint8_t d[DIGEST_SIZE];
 
 	static_assert(VARIANT_ID_SIZE == DIGEST_HEX_SIZE, "an id is a digest");

@@ -23,8 +23,7 @@ struct variant_key {
 	uint32_t memory_mib;
 	uint32_t vcpus;
 	enum accel accel;
-	char cmdline[CMDLINE_SIZE]; /* of the guest's kernel, beside the engine's own */
-	char engine[160];           /* the build of QEMU and of what gives it its options */
+	char engine[160]; /* the build of QEMU and of what gives it its options */
 };
 void variant_id(const struct variant_key *k, char ret[VARIANT_ID_SIZE]);
 
