@@ -62,16 +62,17 @@ struct h2_stream_ops {
 };
 
 struct h2_ops {
-	/* Server: a request's head is complete. Must call h2_accept() (or h2_reset()) before it returns. */
+	/* Server: a request's head is complete. Must call h2_accept() (or h2_reset()) before it
+	 * returns. */
 	void (*on_request)(struct h2 *h, struct h2_stream *s, const struct h2_message *m);
-	/* The session is over: err 0 = the peer closed, else a negative errno. Every stream has had its
-	 * on_close. The session must be freed with h2_free() (allowed here). */
+	/* The session is over: err 0 = the peer closed, else a negative errno. Every stream has had
+	 * its on_close. The session must be freed with h2_free() (allowed here). */
 	void (*on_end)(struct h2 *h, int err);
 };
 
 enum h2_flags {
 	H2_SERVER = 1,
-	/* The peer is a guest: the frame prefilter of NETWORK is on (types DATA, HEADERS, RST_STREAM,
+	/* The peer is a guest: the frame prefilter is on (types DATA, HEADERS, RST_STREAM,
 	 * SETTINGS, PING, GOAWAY, WINDOW_UPDATE only; small frames are throttled by not reading;
 	 * DATA on dead streams is counted; abuse ends the session with -EPROTO). */
 	H2_HOSTILE_PEER = 2,

@@ -2,8 +2,9 @@
  * a stream that offends is reset alone, a session that offends is ended by the turn that called us.
  *
  * nghttp2 settings that matter: window updates are ours (a connection's bytes are given back on
- * receipt, a stream's when its owner consumed them, so one stalled stream stops no other and a closed
- * one leaks nothing); closed streams are forgotten; acknowledgements, settings and resets are bounded. */
+ * receipt, a stream's when its owner consumed them, so one stalled stream stops no other and a
+ * closed one leaks nothing); closed streams are forgotten; acknowledgements, settings and resets
+ * are bounded. */
 #include "net/h2_internal.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* A peer that writes raw frames at full speed. Each attack must end the session, or be slowed down to
- * the rate of the prefilter, in bounded memory; an attack on one stream must cost only that stream. */
+/* A peer that writes raw frames at full speed. Each attack must end the session, or be slowed down
+ * to the rate of the prefilter, in bounded memory; an attack on one stream must cost only that
+ * stream. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/test.h"

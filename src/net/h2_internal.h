@@ -8,8 +8,8 @@
  *
  * Owners' callbacks run only in a turn. From nghttp2's receiving callbacks run on_request, on_head,
  * on_data, on_end; after them, outside nghttp2, on_drain and on_close from the list of streams that
- * have something to tell. A callback may free the session: then it is only marked, and the turn that
- * is on the stack ends it. */
+ * have something to tell. A callback may free the session: then it is only marked, and the turn
+ * that is on the stack ends it. */
 #ifndef SPACE_NET_H2_INTERNAL_H
 #define SPACE_NET_H2_INTERNAL_H
 

@@ -70,7 +70,8 @@ static uint64_t frame_cost(uint8_t type, uint32_t length)
 	return type == FRAME_DATA && length >= PREFILTER_SMALL ? 0 : 1;
 }
 
-/* The bucket whose end is the session's, or PREFILTER_BUCKETS; -EPROTO: no such frame is allowed. */
+/* The bucket whose end is the session's, or PREFILTER_BUCKETS; -EPROTO: no such frame is
+ * allowed. */
 static int type_bucket(uint8_t type)
 {
 	switch (type) {

@@ -1,10 +1,10 @@
 /* Looks at the frames of a hostile peer before nghttp2 does: which types, how long, how many. What
  * nghttp2 1.52 does not bound by itself is bounded here. Pure: the clock is an argument.
  *
- *   ends the session: a type that our own programs never send (PRIORITY, PUSH_PROMISE, CONTINUATION,
- *                     unknown ones), a frame over PREFILTER_FRAME_MAX, too many PING, SETTINGS,
- *                     WINDOW_UPDATE or RST_STREAM
- *   throttles:        more small frames than PREFILTER_SMALL_RATE a second; the caller stops reading
+ *   ends the session: a type that our own programs never send (PRIORITY, PUSH_PROMISE,
+ *                     CONTINUATION, unknown ones), a frame over PREFILTER_FRAME_MAX, too many
+ *                     PING, SETTINGS, WINDOW_UPDATE or RST_STREAM
+ *   throttles:        small frames over PREFILTER_SMALL_RATE a second; the caller stops reading
  * A large DATA frame costs nothing: flow control bounds it, and the caller counts what reached no
  * stream against data_bytes. */
 #ifndef SPACE_NET_H2_PREFILTER_H

@@ -1,5 +1,5 @@
-/* The prefilter's table: what passes, what ends a session, what is slowed down; and that it does not
- * matter in which pieces bytes arrive. */
+/* The prefilter's table: what passes, what ends a session, what is slowed down; and that it does
+ * not matter in which pieces bytes arrive. */
 #include "net/h2_prefilter.h"
 
 #include "base/clock.h"

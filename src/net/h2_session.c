@@ -2,10 +2,11 @@
  * by the kick timer, reads at most IN_MAX bytes, feeds them to nghttp2, writes what nghttp2 has to
  * send in as few calls as possible, and then tells streams what left and what closed.
  *
- * A character device (a virtio port in the guest) differs from a socket: while nobody holds the other
- * end, poll says readable and hung up, read() gives 0 and write() EAGAIN, and all that may be true
- * for a moment while the other end is already sending. So on a port an event that moved no byte only
- * makes the session rest for a moment; the owner learns from elsewhere when the other end is new. */
+ * A character device (a virtio port in the guest) differs from a socket: while nobody holds the
+ * other end, poll says readable and hung up, read() gives 0 and write() EAGAIN, and all that may be
+ * true for a moment while the other end is already sending. So on a port an event that moved no
+ * byte only makes the session rest for a moment; the owner learns from elsewhere when the other end
+ * is new. */
 #include "net/h2_internal.h"
 
 #include "base/alloc.h"
@@ -16,10 +17,10 @@
 #include <sys/socket.h>
 
 #define IN_MAX      (256u * 1024) /* read in one turn */
-#define OUT_MAX     (128u * 1024) /* framed ahead of the descriptor; more would delay short answers */
-#define OUT_FRAME   (32u * 1024) /* above any one frame */
-#define ROUNDS_MAX  8            /* send and tell, in one turn */
-#define CONTROL_MAX 4096u        /* frames (not DATA) waiting to be sent: then we stop reading */
+#define OUT_MAX     (128u * 1024) /* framed ahead: more would delay short answers */
+#define OUT_FRAME   (32u * 1024)  /* above any one frame */
+#define ROUNDS_MAX  8             /* send and tell, in one turn */
+#define CONTROL_MAX 4096u         /* frames (not DATA) waiting to be sent: then we stop reading */
 #define REST_MAX_MS 64u
 #define STALL_MS    60000u /* without a byte being taken */
 

@@ -1,6 +1,6 @@
 /* What a stream's owner does with it. A stream lives from nghttp2's (or the owner's) opening until
- * its on_close has returned; nghttp2 may know it a little shorter or longer, so nghttp2's side finds
- * it by its id and never by a kept pointer. */
+ * its on_close has returned; nghttp2 may know it a little shorter or longer, so nghttp2's side
+ * finds it by its id and never by a kept pointer. */
 #include "net/h2_internal.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* Two sessions over a socketpair in one loop. What each test does is in its two ends: what the server
- * does with a request is chosen by its path, what the client does by struct run. */
+/* Two sessions over a socketpair in one loop. What each test does is in its two ends: what the
+ * server does with a request is chosen by its path, what the client does by struct run. */
 #include "net/h2.h"
 
 #include "base/alloc.h"

@@ -1,9 +1,9 @@
-/* HTTP calls on libcurl's multi interface, driven by the loop: curl says which descriptors and which
- * timeout it waits for, the loop's watches and one timer tell it what happened.
+/* HTTP calls on libcurl's multi interface, driven by the loop: curl says which descriptors and
+ * which timeout it waits for, the loop's watches and one timer tell it what happened.
  *
- * curl may not be asked to drop a call, nor to go on with a paused one, from inside its own callbacks,
- * and going on calls us back at once. So what owners ask for is only noted, and done by the kick
- * timer or when curl has returned (client_settle). */
+ * curl may not be asked to drop a call, nor to go on with a paused one, from inside its own
+ * callbacks, and going on calls us back at once. So what owners ask for is only noted, and done by
+ * the kick timer or when curl has returned (client_settle). */
 #include "net/http_client.h"
 
 #include "base/alloc.h"

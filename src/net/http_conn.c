@@ -1,11 +1,11 @@
 /* One connection of a client.
  *
- * state   waits for                                                leaves to
- * HEAD    a whole request head                                     BUSY; LINGER when it was refused
- * BUSY    the owner's answer, the request's body, the client       HEAD, SKIP, LINGER when the answer
- *                                                                  left; closed when either side cut it
- * SKIP    the short rest of a body that nobody wants any more      HEAD
- * LINGER  the client's end: an answer that ended the connection    closed
+ * state   waits for                                               leaves to
+ * HEAD    a whole request head                                    BUSY; LINGER when refused
+ * BUSY    the owner's answer, the request's body, the client      HEAD, SKIP, LINGER once the
+ *                                                                 answer left; closed when cut
+ * SKIP    the short rest of a body that nobody wants any more     HEAD
+ * LINGER  the client's end: an answer that ended the connection   closed
  *         may still be on its way, and a reset would destroy it
  *
  * Every wait has a deadline, WAIT_OWNER excepted (what the owner waits for is its own). Gone means:
@@ -25,6 +25,7 @@
 #define READ_HEAD    (8u * 1024) /* a head, at a time: idle connections hold no more */
 #define ROUNDS_MAX   8u          /* framing and telling, in one turn */
 #define REQUESTS_MAX 16u         /* pipelined, in one turn */
+#define FRESH_MS     1000u
 #define LINGER_BYTES (16u * 1024 * 1024)
 
 static void conn_free(struct http_conn *c)
@@ -96,9 +97,14 @@ void http_conn_kick(struct http_conn *c)
 		timer_set(c->kick, 0);
 }
 
+/* A new connection is not: its first request may just not have been read. */
 bool http_conn_is_idle(const struct http_conn *c)
 {
-	return c->state == CONN_HEAD && buf_len(&c->in) == 0 && buf_len(&c->out) == 0;
+	uint64_t quiet_ns = loop_now_ns(http_server_loop(c->server)) - c->wait_ns;
+
+	if (c->state != CONN_HEAD || buf_len(&c->in) > 0 || buf_len(&c->out) > 0)
+		return false;
+	return c->requests > 0 || quiet_ns >= FRESH_MS * NS_PER_MS;
 }
 
 static void linger_begin(struct http_conn *c)
@@ -241,7 +247,8 @@ static void skip_step(struct http_conn *c)
 		c->state = CONN_HEAD;
 }
 
-/* What the bytes that are here lead to. A pipelined request waits until the answer before it left. */
+/* What the bytes that are here lead to. A pipelined request waits until the answer before it
+ * left. */
 static void input_step(struct http_conn *c)
 {
 	if (c->state == CONN_SKIP)

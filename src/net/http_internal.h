@@ -5,7 +5,8 @@
  *   http_answer.c  what the owner does with an exchange, and how it is put on the wire
  *
  * Owners' callbacks run only in a turn of the connection (and from http_server_free()). A callback
- * may end everything: then the connection is only marked dead, and the turn on the stack frees it. */
+ * may end everything: then the connection is only marked dead, and the turn on the stack frees
+ * it. */
 #ifndef SPACE_NET_HTTP_INTERNAL_H
 #define SPACE_NET_HTTP_INTERNAL_H
 

@@ -15,9 +15,10 @@
 #include <sys/socket.h>
 
 #define ACCEPTS_A_TURN 64u
-#define PAUSE_MS       100u /* when the kernel has no descriptor or memory for us */
+#define PAUSE_MS       100u
 
-/* A client that vanished without a word, also while we read nothing: gone after about two minutes. */
+/* A client that vanished without a word, also while we read nothing: gone after about two
+ * minutes. */
 #define PROBE_IDLE_S     60
 #define PROBE_INTERVAL_S 20
 #define PROBE_COUNT      3
@@ -74,7 +75,7 @@ void http_server_forget(struct http_server *s, struct http_conn *c)
 	else
 		s->first = c->next;
 	s->n_conns--;
-	if (!s->is_freed && !timer_is_set(s->pause))
+	if (!s->is_freed) /* whatever was lacking, there is more of it now */
 		watch_set(s->watch, WATCH_READ);
 }
 
@@ -115,6 +116,13 @@ static void socket_options(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 }
 
+/* Until a connection ends, or one has become idle, or the kernel has room again. */
+static void accept_pause(struct http_server *s)
+{
+	watch_set(s->watch, 0);
+	timer_set(s->pause, PAUSE_MS);
+}
+
 static void on_listen(void *arg, int events)
 {
 	struct http_server *s = arg;
@@ -125,15 +133,14 @@ static void on_listen(void *arg, int events)
 		int r;
 
 		if (s->n_conns >= HTTP_CONNECTIONS_MAX && !evict_idle(s)) {
-			watch_set(s->watch, 0);
+			accept_pause(s);
 			return;
 		}
 		r = sock_accept(s->fd, &fd);
 		if (r == -EAGAIN)
 			return;
 		if (r < 0) {
-			watch_set(s->watch, 0);
-			timer_set(s->pause, PAUSE_MS);
+			accept_pause(s);
 			return;
 		}
 		socket_options(fd);

@@ -6,7 +6,12 @@
  * most HTTP_QUEUE bytes and on_drain says what left. Malformed requests are answered here
  * (400, 411, 413, 414, 431, 501, 505) in the platform's form {"code":N,"message":"..."} and the
  * connection is closed; the callbacks never see them. Every wait has a deadline (head 30 s,
- * body progress 300 s, idle keep-alive 75 s, write progress 300 s). */
+ * body progress 300 s, idle keep-alive 75 s, write progress 300 s).
+ *
+ * A client that closes its sending side while an exchange is open counts as gone, and is noticed
+ * also while nothing is read. An answer that ends before a long body did closes the connection, but
+ * lingers so that the client can read it. At HTTP_CONNECTIONS_MAX the connection that is idle
+ * longest makes room; when none is idle, newcomers wait unaccepted. */
 #ifndef SPACE_NET_HTTP_SERVER_H
 #define SPACE_NET_HTTP_SERVER_H
 
@@ -22,7 +27,8 @@ struct http_exchange;
 #define HTTP_CONNECTIONS_MAX 4096
 
 struct http_server_ops {
-	/* A request's head is complete; r is borrowed until on_close. Must answer sooner or later. */
+	/* A request's head is complete; r is borrowed until on_close. Must answer sooner or
+	 * later. */
 	void (*on_request)(void *arg, struct http_exchange *x, const struct http1_request *r);
 };
 struct http_exchange_ops {
@@ -48,14 +54,15 @@ struct http_field {
 	const char *name; /* any case, kept */
 	const char *value;
 };
-/* length: the body's bytes; HTTP_CHUNKED: unknown, chunked (close-delimited for an HTTP/1.0 client).
- * Date and Connection are added here. -EALREADY when the head was sent. */
+/* length: the body's bytes; HTTP_CHUNKED: unknown, chunked (close-delimited for an HTTP/1.0
+ * client). Date and Connection are added here. -EALREADY when the head was sent, -EINVAL for a
+ * status or field that cannot be sent (framing and Date are ours), -EPIPE when it was cut. */
 #define HTTP_CHUNKED UINT64_MAX
 int http_respond(struct http_exchange *x, unsigned status, const struct http_field *h, size_t n_h,
 		 uint64_t length);
 size_t http_room(const struct http_exchange *x);
 int http_write(struct http_exchange *x, const void *p, size_t n); /* all, or -ENOBUFS */
-void http_finish(struct http_exchange *x);
+void http_finish(struct http_exchange *x); /* a body shorter than its length is cut, not ended */
 void http_consume(struct http_exchange *x, size_t n);
 /* A whole answer at once (any size), and the exchange is done. body may be NULL with n 0. */
 void http_respond_full(struct http_exchange *x, unsigned status, const char *content_type,

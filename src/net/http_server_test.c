@@ -237,7 +237,8 @@ static void say(int fd, const char *text)
 		printf("cannot send: %s\n", strerror(errno));
 }
 
-/* Reads until the client's end or, when `until` is given, that text. Returns the last errno or 0. */
+/* Reads until the client's end or, when `until` is given, that text. Returns the last errno or
+ * 0. */
 static int hear(int fd, char *dst, size_t max, const char *until)
 {
 	size_t n = 0;
@@ -605,6 +606,52 @@ static void test_early_while_sending(void)
 	(void)close(fd);
 }
 
+/* Opens HTTP_CONNECTIONS_MAX connections and says `text` on each. */
+static void crowd(int fd[HTTP_CONNECTIONS_MAX], const char *text)
+{
+	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
+		fd[i] = dial();
+		say(fd[i], text);
+	}
+}
+
+static void test_cap(void)
+{
+	struct rlimit l = {.rlim_cur = 2 * HTTP_CONNECTIONS_MAX + 100,
+			   .rlim_max = 2 * HTTP_CONNECTIONS_MAX + 100};
+	static int fd[HTTP_CONNECTIONS_MAX];
+	static char got[1024];
+	int more;
+
+	if (setrlimit(RLIMIT_NOFILE, &l) < 0) {
+		printf("connection cap: skipped: no room for %u descriptors\n",
+		       (unsigned)l.rlim_max);
+		return;
+	}
+	crowd(fd, "GET /hello HTTP/1.1\r\n" HOST "\r\n");
+	(void)hear(fd[HTTP_CONNECTIONS_MAX - 1], got, sizeof got, "hello"); /* all were served */
+	more = dial();
+	say(more, "GET /hello HTTP/1.1\r\n" HOST "\r\n");
+	EXPECT_EQ("one more is served", hear(more, got, sizeof got, "hello"), 0);
+	EXPECT_EQ("the oldest made room", hear(fd[0], got, sizeof got, NULL), 0);
+	EXPECT("after its answer", strstr(got, "hello") != NULL);
+	(void)close(more);
+	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++)
+		(void)close(fd[i]);
+	crowd(fd, "GET /late HTTP/1.1\r\n" HOST "\r\n");
+	more = dial();
+	say(more, "GET /hello HTTP/1.1\r\n" HOST "\r\n");
+	(void)close(fd[7]);
+	EXPECT_EQ("when none is idle, the next waits for an end",
+		  hear(more, got, sizeof got, "hello"), 0);
+	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
+		if (i != 7)
+			(void)close(fd[i]);
+		expect_event("cut", "aborted late 0");
+	}
+	(void)close(more);
+}
+
 static void test_deadlines(void)
 {
 	static char got[1024];
@@ -763,6 +810,7 @@ int main(void)
 	test_unread();
 	test_early_while_sending();
 	test_others();
+	test_cap();
 	server_stop(thread);
 	server_start(&thread, 100);
 	test_deadlines();

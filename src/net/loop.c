@@ -213,7 +213,8 @@ static void on_poll(uv_poll_t *h, int status, int uv_events)
 		events |= WATCH_GONE;
 	if (w->cb && events)
 		w->cb(w->arg, events);
-	/* Readiness is a level, also after an error: whoever is still interested hears of it again. */
+	/* Readiness is a level, also after an error: whoever is still interested hears of it
+	 * again. */
 	if (w->cb && w->is_halted)
 		watch_start(w);
 }

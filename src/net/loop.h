@@ -1,7 +1,8 @@
 /* The event loop: one a process, one thread. Wraps libuv; nothing above net/ sees libuv's types.
  *
  * Watchers are heap objects owned by the caller and ended by their _free; a callback may free any
- * watcher, itself included. No callback runs after _free and none before the creating call returned. */
+ * watcher, itself included. No callback runs after _free and none before the creating call
+ * returned. */
 #ifndef SPACE_NET_LOOP_H
 #define SPACE_NET_LOOP_H
 
@@ -40,7 +41,8 @@ struct sigwatch *sigwatch_new(struct loop *l, int signo, void (*cb)(void *arg, i
 void sigwatch_free(struct sigwatch *s);
 
 /* Calls cb once after the current callback has returned, before the loop sleeps. For freeing what
- * is on the stack and for breaking call cycles. Not cancellable: use timer_set(t, 0) when it must be. */
+ * is on the stack and for breaking call cycles. Not cancellable: use timer_set(t, 0) when it must
+ * be. */
 void loop_later(struct loop *l, void (*cb)(void *arg), void *arg);
 
 /* Runs work on a pool thread, then done in the loop. Not cancellable. */

@@ -1,4 +1,5 @@
-/* The loop's promises: order, freeing inside callbacks, errors as readiness, nothing after _free. */
+/* The loop's promises: order, freeing inside callbacks, errors as readiness, nothing after
+ * _free. */
 #include "net/loop.h"
 
 #include "base/clock.h"

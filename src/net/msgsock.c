@@ -131,7 +131,8 @@ static void send_queued(struct msgsock *s)
 			s->last = &s->first;
 		s->n_queued--;
 		packet_free(q);
-		/* When the peer has gone, its last messages may still be unread: receive() ends it. */
+		/* When the peer has gone, its last messages may still be unread: receive() ends
+		 * it. */
 		if (r && r != -EPIPE)
 			over(s, r);
 	}

@@ -13,8 +13,8 @@ struct msgsock;
 #define MSGSOCK_QUEUE 64 /* messages waiting to be sent */
 
 struct msgsock_ops {
-	/* m is valid until the callback returns. fds in m->fd[] belong to the callback's owner once it
-	 * takes them (set the slot to -1); those left are closed. */
+	/* m is valid until the callback returns. fds in m->fd[] belong to the callback's owner once
+	 * it takes them (set the slot to -1); those left are closed. */
 	void (*on_msg)(void *arg, struct msg *m);
 	/* Once; err 0 = peer closed. The socket is already unwatched; call msgsock_free(). */
 	void (*on_end)(void *arg, int err);
