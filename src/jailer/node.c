@@ -92,6 +92,23 @@ static bool range_fits(uint32_t first)
 	return first > 0 && maps_have(first) && !has_owner(first);
 }
 
+/* Nodes of one host, each with a data folder of its own, get ranges of their own: the one that the
+ * folder has already, else one by the folder's inode number. */
+static uint32_t own_range(const char *data)
+{
+	AUTO(str_drop) char *state = xasprintf("%s/state", data);
+	uint32_t range = 0;
+	struct stat st;
+
+	if (lstat(state, &st) == 0 && st.st_uid >= NODE_UID_FIRST &&
+	    (st.st_uid - NODE_UID_FIRST) / NODE_UIDS < NODE_RANGES &&
+	    (st.st_uid - NODE_UID_FIRST) % NODE_UIDS == 0)
+		return st.st_uid;
+	if (stat(data, &st) == 0)
+		range = (uint32_t)(st.st_ino % NODE_RANGES);
+	return NODE_UID_FIRST + range * NODE_UIDS;
+}
+
 static int choose_range(const struct node_request *r, struct node *n, struct fail *f)
 {
 	if (r->has_uid_first) {
@@ -101,10 +118,9 @@ static int choose_range(const struct node_request *r, struct node *n, struct fai
 		n->uid_first = r->uid_first;
 		return 0;
 	}
-	if (range_fits(NODE_UID_FIRST)) {
-		n->uid_first = NODE_UID_FIRST;
+	n->uid_first = own_range(r->data);
+	if (range_fits(n->uid_first))
 		return 0;
-	}
 	for (uint32_t first = UID_LOW_LAST; first >= UID_LOW_FIRST; first -= NODE_UIDS)
 		if (range_fits(first)) {
 			n->uid_first = first;

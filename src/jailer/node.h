@@ -7,7 +7,8 @@
 #include <sys/types.h>
 
 #define NODE_UIDS      4096
-#define NODE_UID_FIRST 0x53500000u /* where nobody else hands out ids */
+#define NODE_UID_FIRST 0x53500000u /* where nobody else hands out ids: NODE_RANGES of them */
+#define NODE_RANGES    1024u
 
 struct node {
 	bool is_root;    /* every sandbox gets an own uid; else all have ours */
