@@ -167,7 +167,6 @@ static int serve(struct guest *g, struct fail *f)
 	processes_init(&g->processes, g->loop, &g->cgroups, &g->userspace, stats_ram_bytes());
 	(void)sigwatch_new(g->loop, SIGCHLD, on_child, g);
 	(void)sigwatch_new(g->loop, SIGINT, on_interrupt, g);
-	(void)sigwatch_new(g->loop, SIGTERM, on_interrupt, g);
 	return channel_new(g->loop, on_request, g, &channel, f);
 }
 

@@ -13,7 +13,7 @@
 #define BUDGET_MIN   (8u * 1024 * 1024)
 #define BUDGET_MAX   (64u * 1024 * 1024)
 #define SWEEP_MS     1000
-#define FAILURE_SIZE (4 * LAUNCH_ERROR_MAX) /* escaped */
+#define FAILURE_SIZE (4 * LAUNCH_ERROR_MAX) /* a record, escaped */
 
 struct process {
 	struct processes *ps;
@@ -36,10 +36,10 @@ struct process {
 	struct timer *timer;    /* EXIT_DRAIN_MS, then RECORD_KEEP_MS */
 	int error_fd;
 	struct watch *error_watch;
-	uint8_t error[LAUNCH_ERROR_MAX];
+	uint8_t *error; /* LAUNCH_ERROR_MAX bytes while error_fd is open */
 	size_t error_n;
 	enum connect_code failure;
-	char failure_text[FAILURE_SIZE];
+	char *failure_text; /* PROCESS_FAILED */
 };
 
 static void process_step(struct process *p);
@@ -101,6 +101,8 @@ static void process_free(struct process *p)
 	output_done(&p->output);
 	watch_free(p->error_watch);
 	fd_drop(&p->error_fd);
+	mem_drop(&p->error);
+	mem_drop(&p->failure_text);
 	timer_free(p->deadline);
 	timer_free(p->timer);
 	mem_drop(&p->tag);
@@ -176,15 +178,25 @@ static void process_end(struct process *p)
 	records_trim(ps);
 }
 
+/* The error record is whole. */
+static void process_launched(struct process *p)
+{
+	char *text = xcalloc(FAILURE_SIZE, 1);
+
+	p->failure = launch_error_parse(p->error, p->error_n, text, FAILURE_SIZE);
+	mem_drop(&p->error);
+	if (p->failure == CONNECT_OK)
+		mem_drop(&text);
+	p->failure_text = text;
+	p->state = p->failure == CONNECT_OK ? PROCESS_RUNNING : PROCESS_FAILED;
+	output_notify(&p->output);
+}
+
 /* The one place where states change, from what has become known. */
 static void process_step(struct process *p)
 {
-	if (p->state == PROCESS_STARTING && p->error_fd < 0) {
-		p->failure =
-			launch_error_parse(p->error, p->error_n, p->failure_text, FAILURE_SIZE);
-		p->state = p->failure == CONNECT_OK ? PROCESS_RUNNING : PROCESS_FAILED;
-		output_notify(&p->output);
-	}
+	if (p->state == PROCESS_STARTING && p->error_fd < 0)
+		process_launched(p);
 	if (p->state == PROCESS_RUNNING && p->has_exited && output_is_done(&p->output))
 		process_end(p);
 	else
@@ -199,14 +211,14 @@ static void on_output_done(void *arg)
 static void on_error_record(void *arg, int events)
 {
 	struct process *p = arg;
-	ssize_t n = read(p->error_fd, p->error + p->error_n, sizeof p->error - p->error_n);
+	ssize_t n = read(p->error_fd, p->error + p->error_n, LAUNCH_ERROR_MAX - p->error_n);
 
 	(void)events;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0)
 		p->error_n += (size_t)n;
-	if (n > 0 && p->error_n < sizeof p->error)
+	if (n > 0 && p->error_n < LAUNCH_ERROR_MAX)
 		return;
 	watch_free(p->error_watch);
 	p->error_watch = NULL;
@@ -235,6 +247,7 @@ static struct process *process_new(struct processes *ps, const struct launched *
 	if (c->in >= 0)
 		input_open(&p->input, ps->loop, c->in);
 	p->error_fd = c->error;
+	p->error = xcalloc(LAUNCH_ERROR_MAX, 1);
 	p->error_watch = watch_new(ps->loop, c->error, on_error_record, p);
 	watch_set(p->error_watch, WATCH_READ);
 	p->timer = timer_new(ps->loop, on_timer, p);

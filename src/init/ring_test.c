@@ -5,7 +5,8 @@
 #include "base/test.h"
 #include "init/limits.h"
 
-#define MODEL_MAX (8u * 1024 * 1024)
+#define MODEL_MAX (4u * 1024 * 1024)
+#define STEPS_MAX 60000u
 
 static struct {
 	uint8_t *byte;
@@ -68,7 +69,7 @@ static void random_walk(size_t budget_bytes, uint32_t write_max)
 	bool was_gapless = true;
 
 	reset(&r, &b, budget_bytes);
-	while (model.n < MODEL_MAX - write_max && is_same) {
+	for (unsigned i = 0; i < STEPS_MAX && model.n < MODEL_MAX - write_max && is_same; i++) {
 		size_t n = size_min(1 + random_below(write_max), ring_room(&r, &kept));
 		uint64_t seq = kept.seq;
 
@@ -148,6 +149,7 @@ int main(void)
 	positions();
 	one_past();
 	random_walk(RING_MAX, 3);
+	random_walk(RING_MAX, 40);
 	random_walk(RING_MAX, 5000);
 	random_walk(RING_MAX, 400000);
 	random_walk(20000, 300);

@@ -243,6 +243,8 @@ static void world(struct vm *v)
 		"mkdir -p /sys/fs/cgroup/mine && [ ! -e /sys/fs/cgroup/memory.max ] && echo closed;"
 		"rmdir /sys/fs/cgroup/mine",
 		0, NULL);
+	expect_sh(v, "root cannot end init by accident", &root,
+		  "kill -TERM 1; kill -KILL 1; echo on", 0, "on\n");
 	expect_sh(v, "own session and group", NULL,
 		  "[ $(cut -d' ' -f5,6 /proc/$$/stat | tr ' ' =) = $$=$$ ]", 0, "");
 }

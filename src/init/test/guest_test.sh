@@ -4,7 +4,8 @@
 #   guest_test.sh GUEST_TEST SPACE_INIT MKINITRD [CASE]
 #
 # SPACE_TEST_KERNEL: a vmlinuz; SPACE_TEST_MODULES: a folder with its modules (<name>.ko, flat or as in
-# /lib/modules). Without them, or without qemu-system-x86_64, mke2fs or a static busybox: skipped (77).
+# /lib/modules); without them, those of the template that the other tests use ($SPACE_TEST_DATA/seed).
+# Skipped (77) without a kernel, qemu-system-x86_64, mke2fs or a static busybox, and when not root.
 set -eu
 export PATH="$PATH:/usr/sbin:/sbin"
 
@@ -14,8 +15,12 @@ skip() {
 }
 
 guest_test=$1 init=$2 mkinitrd=$3
-[ -n "${SPACE_TEST_KERNEL:-}" ] && [ -n "${SPACE_TEST_MODULES:-}" ] ||
-	skip "SPACE_TEST_KERNEL and SPACE_TEST_MODULES are not set"
+if [ -z "${SPACE_TEST_KERNEL:-}" ]; then
+	for kernel in "${SPACE_TEST_DATA:-/nonexistent}"/seed/kernels/*/vmlinuz; do
+		[ -f "$kernel" ] || skip "there is no kernel: SPACE_TEST_KERNEL, or a template"
+		SPACE_TEST_KERNEL=$kernel SPACE_TEST_MODULES=${kernel%/*}/modules
+	done
+fi
 for tool in qemu-system-x86_64 mke2fs busybox; do
 	command -v $tool >/dev/null || skip "there is no $tool"
 done
