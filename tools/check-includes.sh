@@ -47,7 +47,7 @@ may daemon net os wire base
 may init net os wire base
 may keeper engine net os wire base
 may spaced store engine net os wire base
-may cli store net os wire base
+may cli engine store net os wire base
 
 only 'uv\.h|nghttp2/|curl/' net
 only 'gnutls/' net store

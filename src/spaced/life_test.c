@@ -1,5 +1,5 @@
-/* A sandbox's life with honest and broken neighbours (test_world.h). Whatever goes wrong, nothing may
- * be left: no folder, no record, no start slot. */
+/* A sandbox's life with honest and broken neighbours (test_world.h). Whatever goes wrong, nothing
+ * may be left: no folder, no record, no start slot. */
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/test.h"
