@@ -58,7 +58,8 @@ test('keep, ps, exec, logs, kill', async () => {
   const id = one.sandboxID
   assert.equal((await node.space('exec', 'web', 'cat', '/tmp/file')).stdout, 'kept\n')
   assert.equal((await node.space('exec', id.slice(0, 6), 'cat', '/tmp/file')).stdout, 'kept\n')
-  assert.match((await node.space('logs', '--console', id)).stdout, /./)
+  await node.space('exec', '-u', 'root', id, 'sh', '-c', 'echo hello console >/dev/console')
+  await until('the console says so', async () => (await node.space('logs', '--console', id)).stdout.includes('hello console'))
   await node.space('kill', 'web')
   assert.deepEqual(JSON.parse((await node.space('ps', '--json')).stdout), [])
   assert.equal((await node.spaceStatus('kill', id)).code, 125)

@@ -52,27 +52,32 @@ export function theOne(node, name) {
   return found[0]
 }
 
+/** What a process holds open, but for its clients' TCP connections, which come and go. */
 function descriptors(pid) {
+  const tcp = new Set(['tcp', 'tcp6'].flatMap((file) => read(`/proc/${pid}/net/${file}`).split('\n').map((line) => line.trim().split(/\s+/)[9])))
   return list(`/proc/${pid}/fd`).map((fd) => {
     try {
-      return fs.readlinkSync(`/proc/${pid}/fd/${fd}`).replace(/\d+/g, 'N')
+      return fs.readlinkSync(`/proc/${pid}/fd/${fd}`)
     } catch {
       return 'gone'
     }
-  }).sort()
+  }).filter((target) => !tcp.has(target.match(/^socket:\[(\d+)\]$/)?.[1])).map((target) => target.replace(/\d+/g, 'N')).sort()
 }
 
 function files(folder) {
   return fs.readdirSync(folder, { recursive: true }).sort()
 }
 
-function cgroups() {
+/** Those of this node: its name for itself is the data folder's device and inode. */
+function cgroups(node) {
+  const { dev, ino } = fs.statSync(node.data)
+  const own = `space-${dev.toString(16)}-${ino.toString(16)}`
   const found = []
   const walk = (folder, depth) => {
     for (const name of list(folder)) {
       const below = path.join(folder, name)
       if (depth > 4 || !fs.lstatSync(below, { throwIfNoEntry: false })?.isDirectory()) continue
-      if (below.includes('space')) found.push(below)
+      if (below.includes(own)) found.push(below)
       walk(below, depth + 1)
     }
   }
@@ -88,9 +93,8 @@ export function remains(node) {
     processes: mine.map((p) => p.name).sort(),
     descriptors: long.map((p) => [p.name, ...descriptors(p.pid)]),
     mounts: [...new Set([process.pid, ...long.map((p) => p.pid)])].map((pid) => read(`/proc/${pid}/mountinfo`).split('\n').length),
-    cgroups: cgroups(),
+    cgroups: cgroups(node),
     run: files(path.join(node.data, 'run')),
-    shm: list('/dev/shm'),
     unix: read('/proc/net/unix').split('\n').filter((line) => line.includes(node.data)).length,
   }
 }

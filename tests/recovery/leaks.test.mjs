@@ -18,7 +18,7 @@ async function leavesNothing() {
       return JSON.stringify(now) === JSON.stringify(clean)
     })
   } catch {
-    assert.deepEqual(now, clean)
+    for (const kind of Object.keys(clean)) assert.deepEqual(now[kind], clean[kind], `left behind: ${kind}: ${JSON.stringify(now[kind])}, before: ${JSON.stringify(clean[kind])}`)
   }
 }
 
