@@ -1,6 +1,6 @@
-/* See accel.h. The guest is one page of code in long mode: 2 MiB identity map, flat segments, a loop
- * of loads and stores, hlt (Intel SDM 3A §9.8.5 gives the register values). Native KVM runs it
- * one to three times as slow as here, an interpreter hundreds of times. */
+/* See accel.h. The guest is one page of code in long mode: 2 MiB identity map, flat segments, a
+ * loop of loads and stores, hlt (Intel SDM 3A §9.8.5 gives the register values). Native KVM runs
+ * it one to three times as slow as here, an interpreter hundreds of times. */
 #include "engine/accel.h"
 
 #include "base/clock.h"
@@ -152,13 +152,27 @@ static const char *probe_run(void)
 
 static size_t wait_answer(int fd, char *dst, size_t size)
 {
+	uint64_t end_ns = clock_mono_ns() + ACCEL_PROBE_MS * NS_PER_MS;
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	ssize_t n;
+	int r;
 
-	if (poll(&p, 1, ACCEL_PROBE_MS) <= 0)
+	do {
+		uint64_t now = clock_mono_ns();
+
+		r = poll(&p, 1, now < end_ns ? (int)((end_ns - now) / NS_PER_MS) : 0);
+	} while (r < 0 && errno == EINTR);
+	if (r <= 0)
 		return 0;
 	n = read(fd, dst, size);
 	return n > 0 ? (size_t)n : 0;
+}
+
+static void end_child(pid_t pid)
+{
+	(void)kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
 }
 
 void accel_probe(struct accel_report *ret)
@@ -180,8 +194,7 @@ void accel_probe(struct accel_report *ret)
 	}
 	n = wait_answer(fds[0], text, sizeof text - 1);
 	text[n] = '\0';
-	(void)kill(pid, SIGKILL);
-	(void)waitpid(pid, NULL, 0);
+	end_child(pid);
 	if (n && !strcmp(text, "ok")) {
 		ret->accel = ACCEL_KVM;
 		ret->why[0] = '\0';

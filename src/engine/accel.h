@@ -1,5 +1,6 @@
 /* Which accelerator this host can really use. A /dev/kvm may be there and still not run ordinary
- * kernels (paravirtual KVM without SVM or VMX interprets ring 0), so it is tried, not looked at. */
+ * kernels (paravirtual KVM without SVM or VMX interprets ring 0), so it is tried, not looked at.
+ * */
 #ifndef SPACE_ENGINE_ACCEL_H
 #define SPACE_ENGINE_ACCEL_H
 

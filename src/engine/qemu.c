@@ -5,7 +5,7 @@
  *   LOADING  the incoming state, then event RESUME   RUNNING
  *   RUNNING  save(), or the guest's end              SAVING
  *   SAVING   stop, device state, in that order       SAVED
- *   SAVED    nothing: QEMU was told to quit
+ *   SAVED    nothing: QEMU was told to quit, and its owner waits for that
  *   FAILED   nothing                                                                     */
 #include "engine/engine.h"
 
@@ -23,10 +23,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define START_MS    20000u /* start of QEMU on a loaded host, until the first answer */
-#define LOAD_MS     20000u
-#define SAVE_MS     20000u
-#define STATE_MAX   (16u * 1024 * 1024) /* device state: 17 KB are usual */
 #define STATE_FDSET 900
 
 enum state { SETUP, LOADING, RUNNING, SAVING, SAVED, FAILED };
@@ -38,8 +34,9 @@ struct engine {
 	void *arg;
 	enum state state;
 	bool is_boot;
+	struct engine_times times;
 	struct timer *timer;
-	int state_file; /* memfd that QEMU writes the device state to */
+	int state_file; /* memfd of our own that QEMU reads or writes the device state in */
 	int state_to;   /* borrowed: where it goes */
 };
 
@@ -61,6 +58,7 @@ static void running(struct engine *e)
 {
 	e->state = RUNNING;
 	timer_clear(e->timer);
+	fd_drop(&e->state_file);
 	e->events->on_running(e->arg);
 }
 
@@ -100,7 +98,7 @@ static void on_capabilities(void *arg, int r, const json_t *ret, const struct fa
 		running(e);
 	} else {
 		e->state = LOADING;
-		timer_set(e->timer, LOAD_MS);
+		timer_set(e->timer, e->times.load_ms);
 	}
 }
 
@@ -112,27 +110,40 @@ static void on_load_deadline(void *arg)
 	failed(arg, &f);
 }
 
-/* The state is read from its start: the descriptor's offset is shared with whoever had it before. */
-static int load_ask(struct engine *e, int state_fd)
+/* A copy: a descriptor's offset is shared with whoever else loads that file, and what QEMU reads
+ * shall not change under it. */
+static int state_copy(struct engine *e, int from, struct fail *f)
 {
+	struct stat st;
 	int r;
 
-	if (lseek(state_fd, 0, SEEK_SET) < 0)
-		return -errno;
-	r = qmp_command(e->qmp, "getfd", json_pack("{s:s}", "fdname", "state"), state_fd, LOAD_MS,
-			NULL, NULL);
+	if (fstat(from, &st) < 0 || st.st_size <= 0 || st.st_size > ENGINE_STATE_MAX)
+		return fail_set(f, -EINVAL, "the device state is empty or too large");
+	if ((r = memfd_make("devices", 0, &e->state_file, f)) < 0)
+		return r;
+	if ((r = fd_copy(e->state_file, from, (uint64_t)st.st_size, false)) < 0)
+		return fail_errno(f, r, "cannot read the device state");
+	return 0;
+}
+
+static int load_ask(struct engine *e)
+{
+	int r = qmp_command(e->qmp, "getfd", json_pack("{s:s}", "fdname", "state"), e->state_file,
+			    e->times.load_ms, NULL, NULL);
+
 	if (r)
 		return r;
 	return qmp_command(e->qmp, "migrate-incoming", json_pack("{s:s}", "uri", "fd:state"), -1,
-			   LOAD_MS, NULL, NULL);
+			   e->times.load_ms, NULL, NULL);
 }
 
-static int begin(struct engine *e, const struct engine_plan *p, struct fail *f)
+static int begin(struct engine *e, struct fail *f)
 {
-	int r = qmp_command(e->qmp, "qmp_capabilities", NULL, -1, START_MS, on_capabilities, e);
+	int r = qmp_command(e->qmp, "qmp_capabilities", NULL, -1, e->times.start_ms,
+			    on_capabilities, e);
 
-	if (!r && !p->is_boot)
-		r = load_ask(e, p->state);
+	if (!r && !e->is_boot)
+		r = load_ask(e);
 	return r ? fail_errno(f, r, "cannot give the VM its first commands") : 0;
 }
 
@@ -175,41 +186,58 @@ static void qemu_free(struct engine *e)
 	free(e);
 }
 
-static int qemu_start(struct loop *l, const struct engine_plan *p,
-		      int (*launch)(void *arg, const char *const *tail, const int *fds, size_t n,
-				    struct fail *f),
-		      const struct engine_events *events, void *arg, struct engine **ret,
-		      struct fail *f)
+static struct engine *engine_make(struct loop *l, const struct engine_plan *p,
+				  const struct engine_events *events, void *arg)
+{
+	struct engine *e = xcalloc(1, sizeof *e);
+
+	e->loop = l;
+	e->events = events;
+	e->arg = arg;
+	e->is_boot = p->is_boot;
+	e->times = p->times;
+	e->state_file = -1;
+	e->timer = timer_new(l, on_load_deadline, e);
+	return e;
+}
+
+/* Starts the VMM and gives the monitor's other end to e->qmp. */
+static int vmm_start(struct engine *e, const struct engine_plan *p, engine_launch *launch,
+		     struct fail *f)
 {
 	int fds[QEMU_FD_END];
 	int pair[2];
 	char **argv;
+	int r = sock_pair(SOCK_STREAM, pair);
+
+	if (r < 0)
+		return fail_errno(f, r, "cannot make the monitor's socket");
+	e->qmp = qmp_new(e->loop, pair[0], &qmp_ops, e);
+	fds_fill(fds, p, pair[1]);
+	argv = qemu_argv(p, p->is_boot && p->spec->accel == ACCEL_TCG ? tsc_khz() : 0);
+	r = launch(e->arg, (const char *const *)argv, fds, QEMU_FD_END, f);
+	qemu_argv_free(argv);
+	fd_drop(&pair[1]);
+	return r;
+}
+
+static int qemu_start(struct loop *l, const struct engine_plan *p, engine_launch *launch,
+		      const struct engine_events *events, void *arg, struct engine **ret,
+		      struct fail *f)
+{
 	struct engine *e;
 	int r = check_ram(p, f);
 
 	if (r)
 		return r;
-	if ((r = sock_pair(SOCK_STREAM, pair)) < 0)
-		return fail_errno(f, r, "cannot make the monitor's socket");
-	(void)fd_set_nonblock(pair[1], false); /* QEMU sets what it wants */
-	fds_fill(fds, p, pair[1]);
-	argv = qemu_argv(p, p->is_boot && p->spec->accel == ACCEL_TCG ? tsc_khz() : 0);
-	r = launch(arg, (const char *const *)argv, fds, QEMU_FD_END, f);
-	qemu_argv_free(argv);
-	fd_drop(&pair[1]);
+	e = engine_make(l, p, events, arg);
+	if (!p->is_boot)
+		r = state_copy(e, p->state, f);
+	if (!r)
+		r = vmm_start(e, p, launch, f);
+	if (!r)
+		r = begin(e, f);
 	if (r) {
-		fd_drop(&pair[0]);
-		return r;
-	}
-	e = xcalloc(1, sizeof *e);
-	e->loop = l;
-	e->events = events;
-	e->arg = arg;
-	e->is_boot = p->is_boot;
-	e->state_file = -1;
-	e->timer = timer_new(l, on_load_deadline, e);
-	e->qmp = qmp_new(l, pair[0], &qmp_ops, e);
-	if ((r = begin(e, p, f))) {
 		qemu_free(e);
 		return r;
 	}
@@ -224,7 +252,8 @@ static void on_state_written(void *arg, int r, const json_t *ret, const struct f
 	struct stat st;
 
 	(void)ret;
-	if (!r && (fstat(e->state_file, &st) < 0 || st.st_size <= 0 || st.st_size > STATE_MAX))
+	if (!r &&
+	    (fstat(e->state_file, &st) < 0 || st.st_size <= 0 || st.st_size > ENGINE_STATE_MAX))
 		r = fail_set(&why, -EIO, "the device state is empty or too large");
 	if (!r && (r = fd_copy(e->state_to, e->state_file, (uint64_t)st.st_size, false)) < 0)
 		(void)fail_errno(&why, r, "cannot write the device state");
@@ -233,7 +262,7 @@ static void on_state_written(void *arg, int r, const json_t *ret, const struct f
 		return;
 	}
 	e->state = SAVED;
-	(void)qmp_command(e->qmp, "quit", NULL, -1, SAVE_MS, NULL, NULL); /* else it is killed */
+	(void)qmp_command(e->qmp, "quit", NULL, -1, e->times.save_ms, NULL, NULL);
 	e->events->on_saved(e->arg);
 }
 
@@ -253,13 +282,13 @@ static int qemu_save(struct engine *e, int state_fd, struct fail *f)
 	e->state = SAVING;
 	e->state_to = state_fd;
 	r = qmp_command(e->qmp, "add-fd", json_pack("{s:i}", "fdset-id", STATE_FDSET), write_end,
-			SAVE_MS, NULL, NULL);
+			e->times.save_ms, NULL, NULL);
 	if (!r)
-		r = qmp_command(e->qmp, "stop", NULL, -1, SAVE_MS, NULL, NULL);
+		r = qmp_command(e->qmp, "stop", NULL, -1, e->times.save_ms, NULL, NULL);
 	if (!r)
 		r = qmp_command(e->qmp, "xen-save-devices-state",
 				json_pack("{s:s, s:b}", "filename", "/dev/fdset/900", "live", 0),
-				-1, SAVE_MS, on_state_written, e);
+				-1, e->times.save_ms, on_state_written, e);
 	return r ? fail_errno(f, r, "cannot ask for the device state") : 0;
 }
 

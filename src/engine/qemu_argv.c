@@ -1,12 +1,13 @@
 /* See qemu_argv.h. Options and their reasons:
- *  - microvm with nothing on it: no PIC, PIT, RTC, serial, option ROMs: less to emulate, less to attack
+ *  - microvm with nothing on it: no PIC, PIT, RTC, serial, option ROMs: less to attack
  *  - file.locking=off: locks belong to open files, ours are shared with the keeper
  *  - werror=stop: a full host disk stops the guest instead of corrupting it; rerror=report
  *  - no balloon, no free-page reporting: QEMU punches holes through the shared template RAM
  *  - -sandbox: QEMU's own seccomp list on top of the jail
- *  - CPU models: fixed and named, so that a saved state may move. Emulated: everything TCG has, but not
- *    57-bit paging, which early boot code does slowly. KVM: the oldest server model of each
- *    maker that has what Debian 12's user space may use; nested virtualisation and the PMU hidden. */
+ *  - CPU models: fixed and named, so that a saved state may move. Emulated: everything TCG has,
+ *    but not 57-bit paging, which early boot code does slowly. KVM: the oldest server model of
+ *    each maker that has what Debian 12's user space may use; nested virtualisation and the PMU
+ *    hidden. */
 #include "engine/qemu_argv.h"
 
 #include "base/alloc.h"
@@ -118,21 +119,23 @@ static void add_ports(struct args *a)
 
 static void add_source(struct args *a, const struct engine_plan *p, uint32_t tsc_khz)
 {
-	char timing[96] = "";
+	char timing[128] = "";
 
 	if (!p->is_boot) {
 		opt(a, "-incoming", "defer");
 		return;
 	}
-	/* Mitigations guard against speculation, of which emulation has none. Programs at the same
-	 * addresses each time are translated once instead of at every start (half the time of an
-	 * exec); what that gives up, a guest's defence against its own input, KVM guests keep. */
-	/* The guest's TSC is the host's, and exact; its kernel would measure it against lost timer ticks,
-	 * take those for the truth and fall behind by seconds a minute: tsc=reliable ends that. */
+	/* Mitigations guard against speculation, of which emulation has none. Programs at the
+	 * same addresses each time are translated once instead of at every start (half the time
+	 * of an exec); what that gives up, a guest's defence against its own input, KVM guests
+	 * keep. The guest's TSC is the host's, and exact; its kernel would measure it against
+	 * lost timer ticks, take those for the truth and fall behind by seconds a minute:
+	 * tsc=reliable. Accounting and hooks that nothing here uses are code to translate. */
 	if (p->spec->accel == ACCEL_TCG)
 		(void)snprintf(
 			timing, sizeof timing,
-			" tsc_early_khz=%u tsc=reliable lpj=4000000 mitigations=off norandmaps",
+			" tsc_early_khz=%u tsc=reliable lpj=4000000 mitigations=off norandmaps"
+			" psi=0 apparmor=0",
 			tsc_khz);
 	opt(a, "-kernel", "/proc/self/fd/%d", QEMU_FD_KERNEL);
 	opt(a, "-initrd", "/proc/self/fd/%d", QEMU_FD_INITRD);

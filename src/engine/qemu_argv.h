@@ -1,5 +1,5 @@
-/* QEMU's command line. Boot and restore describe one and the same machine: every device, in the same
- * order, since the device state names them; only where RAM and code come from differs. */
+/* QEMU's command line. Boot and restore describe one and the same machine: every device, in the
+ * same order, since the device state names them; only where RAM and code come from differs. */
 #ifndef SPACE_ENGINE_QEMU_ARGV_H
 #define SPACE_ENGINE_QEMU_ARGV_H
 

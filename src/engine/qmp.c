@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/str.h"
 #include "net/loop.h"
 #include "os/fd.h"
 #include "wire/json.h"
@@ -14,6 +15,7 @@
 #define READ_SIZE      (16u * 1024)
 #define NAME_MAX_BYTES 64u
 #define TEXT_MAX_BYTES 4096u
+#define REASON_SIZE    200u
 
 struct command {
 	struct command *next;
@@ -86,18 +88,15 @@ static struct command *command_take(struct qmp *q)
 
 static void over(struct qmp *q, const struct fail *why)
 {
-	struct fail gone = *why;
-
 	if (q->is_over || q->is_freed)
 		return;
 	q->is_over = true;
 	watch_set(q->watch, 0);
-	gone.code = -EPIPE;
 	while (!q->is_freed && q->first) {
 		struct command *c = command_take(q);
 
 		if (c->done)
-			c->done(c->arg, -EPIPE, NULL, &gone);
+			c->done(c->arg, -EPIPE, NULL, why);
 		command_free(c);
 	}
 	if (q->is_freed)
@@ -138,10 +137,12 @@ static void on_refusal(struct qmp *q, const json_t *error)
 	struct fail f = {0};
 	struct fail bad = {0};
 	const char *text = "";
+	char safe[REASON_SIZE];
 
 	if (json_get_str(error, "desc", JSON_OPTIONAL, 0, TEXT_MAX_BYTES, &text, &bad) < 0)
 		text = "an unreadable reason";
-	(void)fail_set(&f, -EREMOTEIO, "%.200s", text);
+	(void)str_escape(safe, sizeof safe, text, strlen(text), "");
+	(void)fail_set(&f, -EREMOTEIO, "%s", safe);
 	answer(q, -EREMOTEIO, NULL, &f);
 }
 

@@ -1,7 +1,8 @@
-/* The QMP client against a scripted peer that may be captured: split lines, pipelining, descriptors,
- * refusals, garbage, over-long lines, wrong ids, floods, silence, hang-up. */
+/* The QMP client against a scripted peer that may be captured: split lines, pipelining,
+ * descriptors, refusals, garbage, over-long lines, wrong ids, floods, silence, hang-up. */
 #include "engine/qmp.h"
 
+#include "base/str.h"
 #include "base/test.h"
 #include "net/loop.h"
 #include "os/fd.h"
@@ -18,7 +19,8 @@ struct seen {
 	struct loop *loop;
 	struct qmp *q;
 	int peer;
-	char log[256]; /* one letter a callback: a answer, r refusal, p broken pipe, e event, E end */
+	/* One letter a callback: a answer, r refusal, p broken pipe, e event, E end. */
+	char log[256];
 	struct fail end;
 	struct fail refusal;
 	char event[64];
@@ -196,12 +198,33 @@ static void test_deadline(void)
 	CHECK(qmp_command(s.q, "stop", NULL, -1, 20, on_done, &s) == 0);
 	loop_run(s.loop);
 	EXPECT_STR("no answer", s.log, "pE");
+	EXPECT_EQ("it says what kind", s.end.code, -ETIMEDOUT);
 	EXPECT_STR("it says which", s.end.text, "the VM monitor did not answer 'stop' in time");
 	EXPECT_EQ("nothing more can be asked", qmp_command(s.q, "x", NULL, -1, 20, on_done, &s),
 		  -EPIPE);
 	qmp_free(s.q);
 	(void)close(pair[1]);
 	loop_free(s.loop);
+}
+
+/* What a captured monitor says stands in logs and messages: whole characters, none of control. */
+static void test_refusal_text(void)
+{
+	static const char head[] = HELLO "{\"error\":{\"desc\":\"\\u001b[2J";
+	static const char tail[] = "\"},\"id\":1}\n" TWO;
+	char script[1024];
+	struct seen s = {.peer = -1};
+	size_t n = (size_t)snprintf(script, sizeof script, "%s", head);
+
+	while (n < 600)
+		n += (size_t)snprintf(script + n, sizeof script - n, "\u00e4");
+	n += (size_t)snprintf(script + n, sizeof script - n, "%s", tail);
+	play(&s, script, n, false);
+	EXPECT_STR("refused, then goes on", s.log, "ra");
+	EXPECT("escaped", str_starts(s.refusal.text, "\\x1b[2J\u00e4"));
+	EXPECT("cut", strlen(s.refusal.text) < 200);
+	EXPECT("whole characters",
+	       utf8_valid((const uint8_t *)s.refusal.text, strlen(s.refusal.text)));
 }
 
 static void test_free_inside(void)
@@ -276,6 +299,7 @@ int main(void)
 	test_line_limit();
 	test_event_flood();
 	test_deadline();
+	test_refusal_text();
 	test_free_inside();
 	test_limits();
 	test_sent();
