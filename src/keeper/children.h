@@ -25,6 +25,7 @@ enum daemon_fd {
 int child_start_daemon(const struct jail_paths *paths, const int fds[DAEMON_FDS], int err,
 		       pid_t *ret_pid, struct fail *f);
 
+#define CHILD_STATUS_SIZE 32
 /* "killed by signal 9", "exit status 1", from a wait status that went through bwrap's monitor. */
 void child_status_print(char *dst, size_t size, int wait_status);
 

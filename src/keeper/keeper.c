@@ -2,22 +2,24 @@
  *
  *   state    waits for                                            leaves to
  *   NONE     VM_BOOT or VM_RESTORE                                STARTING
- *   STARTING the engine's on_running, START_MS                    RUNNING
- *   RUNNING  DAEMON_READY, its deadline                           READY
+ *   STARTING the engine's on_running                              RUNNING
+ *   RUNNING  space-daemon's session with the guest                READY
  *   READY    VM_SAVE, or a child's end                            SAVING, RUNNING (daemon died)
  *   SAVING   the device state written, then the VMM's end         STOPPED
  *   STOPPED  nothing: the record is written, the loop stops
  *
- * Whatever fails leads to STOPPED. The channels' host ends stay open here (dup'ed into space-daemon), so
- * that the VMM never sees a hang-up when space-daemon is started anew. */
+ * Every wait but NONE's and READY's has a deadline (struct keeper_times), and whatever fails
+ * leads to STOPPED. The channels' host ends stay open here (dup'ed into space-daemon), so that
+ * the VMM never sees a hang-up when space-daemon is started anew. */
 #include "keeper/keeper.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "engine/engine.h"
 #include "keeper/caplog.h"
 #include "keeper/children.h"
+#include "keeper/mediator.h"
 #include "keeper/record.h"
 #include "net/loop.h"
 #include "net/msgsock.h"
@@ -27,44 +29,50 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/socket.h>
 
-#define LOG_FD           2
-#define BOOT_MS          60000u /* kernel and space-init, emulated, on a loaded host */
-#define RESTORE_MS       20000u
-#define SAVE_MS          30000u
-#define VMM_END_MS       2000u /* from the monitor's hang-up to the end of the process */
-#define DAEMON_STARTS    5u    /* within DAEMON_WINDOW_NS */
-#define DAEMON_WINDOW_NS (60 * NS_PER_S)
+#define LOG_FD 2
+
+/* For a loaded host that emulates. spaced waits longer than each of these. */
+const struct keeper_times keeper_times_usual = {
+	.boot_ms = 120000,
+	.restore_ms = 20000,
+	.save_ms = 30000,
+	.end_ms = 2000,
+	.engine = {.start_ms = 20000, .load_ms = 20000, .save_ms = 20000},
+};
 
 struct keeper {
 	struct loop *loop;
 	const struct jail_paths *paths;
+	const struct keeper_times *times;
 	struct watch *listen;
 	struct msgsock *spaced;
 	struct timer *deadline;
+	const char *late; /* what the deadline's passing means */
 	const struct engine_ops *ops;
 	struct engine *engine;
 	struct vm_spec spec;
 	enum vm_state state;
 	bool is_boot;
 	bool is_saved;
-	bool has_hung_up;          /* the VMM's monitor: the process has VMM_END_MS to end */
-	char how[128];             /* what the guest said of its end */
-	int ram;                   /* for a spaced that comes after */
-	int state_fd;              /* while saving */
-	int channel[PORT_CONSOLE]; /* host ends */
+	bool has_session; /* space-daemon with the guest */
+	bool is_ending;   /* the guest ended or the monitor hung up: the VMM has end_ms to follow */
+	char how[128];    /* what the guest said of its end */
+	int ram;          /* for a spaced that comes after */
+	int state_fd;     /* while saving */
+	int channel[CHANNELS]; /* host ends */
 	pid_t vmm;
-	pid_t daemon;
-	struct msgsock *ctl; /* to space-daemon */
-	uint32_t daemon_starts;
-	uint64_t daemon_start_ns[DAEMON_STARTS];
+	struct mediator *mediator;
 	struct caplog *console;
 	struct caplog *vmm_log;
-	struct caplog *daemon_log;
 	int console_file;
 };
+
+static_assert((int)PORT_CONTROL == (int)CHANNEL_CONTROL &&
+		      (int)PORT_EGRESS == (int)CHANNEL_EGRESS &&
+		      (int)PORT_WAKE == (int)CHANNEL_WAKE && (int)PORT_CONSOLE == (int)CHANNELS,
+	      "space-daemon's channels are the VM's first ports");
 
 static void tell(struct keeper *k, uint32_t wait_status, const char *text)
 {
@@ -88,13 +96,17 @@ static void turn(struct keeper *k, enum vm_state state)
 
 static void stop(struct keeper *k, int wait_status, const char *why)
 {
+	char text[sizeof((struct vm_event *)0)->text];
+
 	if (k->state == VM_STOPPED)
 		return;
-	log_info("stopped", "sandbox=%s why=\"%s\"", k->spec.id, why);
+	/* The VMM's words may be in it. */
+	(void)str_escape(text, sizeof text, why, strlen(why), "");
+	log_info("stopped", "sandbox=%s why=\"%s\"", k->spec.id, text);
 	k->state = VM_STOPPED;
 	timer_clear(k->deadline);
-	record_write(KEEPER_FD_EXIT, k->spec.id, why, wait_status);
-	tell(k, (uint32_t)wait_status, why);
+	record_write(KEEPER_FD_EXIT, k->spec.id, text, wait_status);
+	tell(k, (uint32_t)wait_status, text);
 	loop_stop(k->loop);
 }
 
@@ -103,120 +115,82 @@ void keeper_stop(struct keeper *k, const char *why)
 	stop(k, 0, why);
 }
 
+static void deadline_set(struct keeper *k, uint32_t ms, const char *late)
+{
+	k->late = late;
+	timer_set(k->deadline, ms);
+}
+
 static void on_deadline(void *arg)
 {
 	struct keeper *k = arg;
 
-	stop(k, 0,
-	     k->state == VM_SAVING ? "the VM could not be saved in time"
-				   : "the guest did not answer in time");
+	stop(k, 0, *k->how ? k->how : k->late);
+}
+
+/* The VMM is about to end by itself: its status says more, and waiting for it is bounded. */
+static void ending(struct keeper *k, const char *late)
+{
+	if (k->is_ending)
+		return;
+	k->is_ending = true;
+	deadline_set(k, k->times->end_ms, late);
+}
+
+/* Both halves of READY, in whichever order they are heard. */
+static void settle(struct keeper *k)
+{
+	if (k->state != VM_RUNNING || !k->has_session || k->is_ending)
+		return;
+	timer_clear(k->deadline);
+	turn(k, VM_READY);
 }
 
 /* --- space-daemon --- */
 
-static void on_ctl_msg(void *arg, struct msg *m)
+static void on_ready(void *arg)
 {
 	struct keeper *k = arg;
 
-	(void)m; /* the table lets MSG_DAEMON_READY through, nothing else */
-	if (k->state != VM_RUNNING)
-		return;
-	if (!k->has_hung_up)
-		timer_clear(k->deadline);
-	turn(k, VM_READY);
+	k->has_session = true;
+	settle(k);
 }
 
-static void on_ctl_end(void *arg, int err)
+static void on_again(void *arg)
 {
 	struct keeper *k = arg;
 
-	(void)err;
-	/* It is dead or must be: the reaper goes on from there. */
-	if (k->daemon > 0)
-		(void)kill(k->daemon, SIGKILL);
-}
-
-static const struct msgsock_ops ctl_ops = {.on_msg = on_ctl_msg, .on_end = on_ctl_end};
-
-static int config_send(struct keeper *k)
-{
-	uint8_t body[SANDBOX_ID_SIZE + TOKEN_SIZE + 4];
-	struct wr w = wr_of(body, sizeof body);
-	int r;
-
-	wr_str(&w, k->spec.id);
-	wr_str(&w, k->spec.token);
-	r = msgsock_send(k->ctl, MSG_DAEMON_CONFIG, 0, body, wr_len(&w), NULL, 0);
-	explicit_bzero(body, sizeof body);
-	return r;
-}
-
-static bool may_start(struct keeper *k)
-{
-	uint64_t now = clock_mono_ns();
-	uint64_t *oldest = &k->daemon_start_ns[k->daemon_starts % DAEMON_STARTS];
-
-	if (*oldest && now - *oldest < DAEMON_WINDOW_NS)
-		return false;
-	*oldest = now;
-	k->daemon_starts++;
-	return true;
-}
-
-static int daemon_start(struct keeper *k, struct fail *f)
-{
-	AUTO(fd_drop) int ctl_end = -1;
-	AUTO(fd_drop) int log_end = -1;
-	int ctl[2];
-	int log[2];
-	int r;
-
-	if (!may_start(k))
-		return fail_set(f, -EAGAIN, "space-daemon died %u times in a minute",
-				DAEMON_STARTS);
-	if ((r = sock_pair(SOCK_SEQPACKET, ctl)) < 0)
-		return fail_errno(f, r, "cannot make space-daemon's socket");
-	ctl_end = ctl[1];
-	msgsock_free(k->ctl);
-	k->ctl = msgsock_new(k->loop, ctl[0], PEER_KEEPER, PEER_DAEMON, &ctl_ops, k);
-	if (pipe2(log, O_CLOEXEC) < 0)
-		return fail_errno(f, -errno, "cannot make space-daemon's log");
-	log_end = log[1];
-	caplog_free(k->daemon_log);
-	k->daemon_log = caplog_new(k->loop, log[0], LOG_FD);
-	r = child_start_daemon(k->paths,
-			       (const int[DAEMON_FDS]){
-				       [DAEMON_FD_KEEPER] = ctl_end,
-				       [DAEMON_FD_CLIENT] = KEEPER_FD_CLIENT,
-				       [DAEMON_FD_PLATFORM] = KEEPER_FD_PLATFORM,
-				       [DAEMON_FD_CONTROL] = k->channel[PORT_CONTROL],
-				       [DAEMON_FD_EGRESS] = k->channel[PORT_EGRESS],
-				       [DAEMON_FD_WAKE] = k->channel[PORT_WAKE],
-			       },
-			       log_end, &k->daemon, f);
-	if (r)
-		return r;
-	return config_send(k) < 0 ? fail_set(f, -EPIPE, "space-daemon takes no messages") : 0;
-}
-
-static void daemon_ended(struct keeper *k, int wait_status)
-{
-	struct fail f = {0};
-	char text[64];
-
-	k->daemon = -1;
-	if (k->state == VM_SAVING || k->state == VM_STOPPED)
+	k->has_session = false;
+	if (k->state != VM_READY)
 		return;
-	child_status_print(text, sizeof text, wait_status);
-	log_warn("space-daemon ended, starting it anew", "sandbox=%s how=\"%s\"", k->spec.id, text);
-	if (daemon_start(k, &f) < 0) {
-		stop(k, wait_status, f.text);
-		return;
-	}
-	if (k->state == VM_READY) {
-		timer_set(k->deadline, RESTORE_MS);
-		turn(k, VM_RUNNING);
-	}
+	deadline_set(k, k->times->restore_ms,
+		     "the guest did not answer a new space-daemon in time");
+	turn(k, VM_RUNNING);
+}
+
+static void on_mediator_failed(void *arg, int wait_status, const struct fail *why)
+{
+	stop(arg, wait_status, why->text);
+}
+
+static const struct mediator_ops mediator_ops = {
+	.on_ready = on_ready,
+	.on_again = on_again,
+	.on_failed = on_mediator_failed,
+};
+
+static int mediator_begin(struct keeper *k, struct fail *f)
+{
+	struct mediator_plan p = {
+		.paths = k->paths,
+		.spec = &k->spec,
+		.client_listen = KEEPER_FD_CLIENT,
+		.platform_listen = KEEPER_FD_PLATFORM,
+		.log_file = LOG_FD,
+	};
+
+	memcpy(p.channel, k->channel, sizeof p.channel);
+	return mediator_new(k->loop, &p, &mediator_ops, k, &k->mediator, f);
 }
 
 /* --- the engine --- */
@@ -225,8 +199,10 @@ static void on_running(void *arg)
 {
 	struct keeper *k = arg;
 
-	if (k->state == VM_STARTING)
-		turn(k, VM_RUNNING);
+	if (k->state != VM_STARTING)
+		return;
+	turn(k, VM_RUNNING);
+	settle(k);
 }
 
 static void on_saved(void *arg)
@@ -242,18 +218,17 @@ static void on_guest_end(void *arg, const char *how)
 	struct keeper *k = arg;
 
 	(void)snprintf(k->how, sizeof k->how, "%s", how);
+	ending(k, k->how);
 }
 
 static void on_failed(void *arg, const struct fail *why)
 {
 	struct keeper *k = arg;
 
-	if (k->vmm > 0 && why->code == -EPIPE) {
-		k->has_hung_up = true;
-		timer_set(k->deadline, VMM_END_MS);
-		return;
-	}
-	stop(k, 0, why->text);
+	if (k->vmm > 0 && why->code == -EPIPE)
+		ending(k, "the VM monitor hung up");
+	else
+		stop(k, 0, why->text);
 }
 
 static const struct engine_events engine_events = {
@@ -279,7 +254,7 @@ static int vmm_launch(void *arg, const char *const *tail, const int *fds, size_t
 
 static void vmm_ended(struct keeper *k, int wait_status)
 {
-	char text[64];
+	char status[CHILD_STATUS_SIZE];
 	char why[256];
 
 	k->vmm = -1;
@@ -289,11 +264,11 @@ static void vmm_ended(struct keeper *k, int wait_status)
 		stop(k, wait_status, "saved");
 		return;
 	}
-	child_status_print(text, sizeof text, wait_status);
+	child_status_print(status, sizeof status, wait_status);
 	if (*k->how)
-		(void)snprintf(why, sizeof why, "%s (%s)", k->how, text);
+		(void)snprintf(why, sizeof why, "%s (%s)", k->how, status);
 	else
-		(void)snprintf(why, sizeof why, "the virtual machine ended: %s", text);
+		(void)snprintf(why, sizeof why, "the virtual machine ended: %s", status);
 	stop(k, wait_status, why);
 }
 
@@ -323,7 +298,7 @@ static int engine_begin(struct keeper *k, struct engine_plan *p, struct fail *f)
 		r = k->ops->start(k->loop, p, vmm_launch, &engine_events, k, &k->engine, f);
 	for (size_t i = 0; i < ENGINE_PORTS; i++)
 		fd_drop(&p->port[i]);
-	return r ? r : daemon_start(k, f);
+	return r ? r : mediator_begin(k, f);
 }
 
 /* --- spaced --- */
@@ -336,6 +311,7 @@ static_assert((int)BOOT_FD_RAM == (int)RESTORE_FD_RAM &&
 static int plan_fill(struct engine_plan *p, struct keeper *k, const int *fd, bool is_boot)
 {
 	*p = (struct engine_plan){.spec = &k->spec,
+				  .times = k->times->engine,
 				  .is_boot = is_boot,
 				  .port = {-1, -1, -1, -1},
 				  .template_layer = -1,
@@ -372,7 +348,8 @@ static void vm_begin(struct keeper *k, struct msg *m, bool is_boot)
 	k->is_boot = is_boot;
 	k->console_file = fd_take(&m->fd[BOOT_FD_CONSOLE]);
 	turn(k, VM_STARTING);
-	timer_set(k->deadline, is_boot ? BOOT_MS : RESTORE_MS);
+	deadline_set(k, is_boot ? k->times->boot_ms : k->times->restore_ms,
+		     "the guest did not answer in time");
 	r = plan_fill(&p, k, m->fd, is_boot);
 	if (!r)
 		r = engine_begin(k, &p, &f);
@@ -390,7 +367,7 @@ static void vm_save(struct keeper *k, struct msg *m)
 	}
 	k->state_fd = fd_take(&m->fd[0]);
 	turn(k, VM_SAVING);
-	timer_set(k->deadline, SAVE_MS);
+	deadline_set(k, k->times->save_ms, "the VM could not be saved in time");
 	if (k->ops->save(k->engine, k->state_fd, &f) < 0)
 		stop(k, 0, f.text);
 }
@@ -427,8 +404,9 @@ static const struct msgsock_ops spaced_ops = {.on_msg = on_spaced_msg, .on_end =
 
 static int hello_send(struct keeper *k)
 {
-	struct keeper_hello h = {
-		.state = k->state, .has_vm = k->ram >= 0, .daemon_starts = k->daemon_starts};
+	struct keeper_hello h = {.state = k->state,
+				 .has_vm = k->ram >= 0,
+				 .daemon_starts = mediator_starts(k->mediator)};
 	AUTO(fd_drop) int self = -1;
 	uint8_t body[MSG_BODY_MAX];
 	struct wr w = wr_of(body, sizeof body);
@@ -460,18 +438,19 @@ static void on_listen(void *arg, int events)
 	}
 }
 
-struct keeper *keeper_new(struct loop *l, const struct jail_paths *paths)
+struct keeper *keeper_new(struct loop *l, const struct jail_paths *paths,
+			  const struct keeper_times *times)
 {
 	struct keeper *k = xcalloc(1, sizeof *k);
 
 	k->loop = l;
 	k->paths = paths;
+	k->times = times;
 	k->ops = &engine_qemu;
 	k->ram = -1;
 	k->state_fd = -1;
 	k->console_file = -1;
 	k->vmm = -1;
-	k->daemon = -1;
 	for (size_t i = 0; i < ARRAY_LEN(k->channel); i++)
 		k->channel[i] = -1;
 	k->deadline = timer_new(l, on_deadline, k);
@@ -483,11 +462,10 @@ struct keeper *keeper_new(struct loop *l, const struct jail_paths *paths)
 void keeper_free(struct keeper *k)
 {
 	k->ops->free(k->engine);
-	msgsock_free(k->ctl);
+	mediator_free(k->mediator);
 	msgsock_free(k->spaced);
 	caplog_free(k->console);
 	caplog_free(k->vmm_log);
-	caplog_free(k->daemon_log);
 	watch_free(k->listen);
 	timer_free(k->deadline);
 	for (size_t i = 0; i < ARRAY_LEN(k->channel); i++)
@@ -501,8 +479,10 @@ void keeper_free(struct keeper *k)
 
 void keeper_reaped(struct keeper *k, pid_t pid, int wait_status)
 {
+	bool is_ending = k->is_ending || k->state == VM_SAVING || k->state == VM_STOPPED;
+
 	if (pid == k->vmm)
 		vmm_ended(k, wait_status);
-	else if (pid == k->daemon)
-		daemon_ended(k, wait_status);
+	else
+		(void)mediator_reaped(k->mediator, pid, wait_status, is_ending);
 }

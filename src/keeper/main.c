@@ -1,34 +1,17 @@
-/* space-keeper: init of one sandbox's outer jail. It starts the VMM and space-daemon in their inner
- * jails, speaks with the VMM's monitor, reaps, and tells spaced. When it ends, all of it ends.
+/* space-keeper: init of one sandbox's outer jail. It starts the VMM and space-daemon in their
+ * inner jails, speaks with the VMM's monitor, reaps, and tells spaced. When it ends, all of it
+ * ends.
  *
  * Descriptors (from space-jailer): 2 log, KEEPER_FD_* of wire/msg.h. It holds RAM and disk
- * descriptors and the access token. Trusts spaced's messages as far as the table goes; not the VMM,
- * not space-daemon. Never looks at a guest's byte: console output is copied, not read. */
+ * descriptors and the access token. Trusts spaced's messages as far as the table goes; not the
+ * VMM, not space-daemon. Never looks at a guest's byte: console output is copied, not read. */
 #include "base/log.h"
 #include "keeper/keeper.h"
-#include "net/loop.h"
 #include "os/confine.h"
 #include "os/fd.h"
 #include "wire/msg.h"
 
 #include <signal.h>
-#include <sys/wait.h>
-
-static void on_child(void *arg, int signo)
-{
-	int status;
-	pid_t pid;
-
-	(void)signo;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		keeper_reaped(arg, pid, status);
-}
-
-static void on_term(void *arg, int signo)
-{
-	(void)signo;
-	keeper_stop(arg, "ended by a signal");
-}
 
 static int descriptors_check(void)
 {
@@ -44,10 +27,6 @@ static int descriptors_check(void)
 int main(void)
 {
 	struct jail_paths paths = {0};
-	struct sigwatch *child;
-	struct sigwatch *term;
-	struct keeper *k;
-	struct loop *l;
 	struct fail f = {0};
 
 	log_init("space-keeper", LOG_INFO, STDERR_FILENO);
@@ -59,15 +38,7 @@ int main(void)
 		log_error("cannot begin", "why=\"%s\"", f.text);
 		return 1;
 	}
-	l = loop_new();
-	k = keeper_new(l, &paths);
-	child = sigwatch_new(l, SIGCHLD, on_child, k);
-	term = sigwatch_new(l, SIGTERM, on_term, k);
-	loop_run(l);
-	sigwatch_free(child);
-	sigwatch_free(term);
-	keeper_free(k);
+	keeper_run(&paths, &keeper_times_usual);
 	jail_paths_done(&paths);
-	loop_free(l);
 	return 0;
 }
