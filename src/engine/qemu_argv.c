@@ -135,7 +135,7 @@ static void add_source(struct args *a, const struct engine_plan *p, uint32_t tsc
 		(void)snprintf(
 			timing, sizeof timing,
 			" tsc_early_khz=%u tsc=reliable lpj=4000000 mitigations=off norandmaps"
-			" psi=0 apparmor=0",
+			" psi=0 lsm=landlock,yama",
 			tsc_khz);
 	opt(a, "-kernel", "/proc/self/fd/%d", QEMU_FD_KERNEL);
 	opt(a, "-initrd", "/proc/self/fd/%d", QEMU_FD_INITRD);

@@ -13,6 +13,7 @@
 #define BUDGET_MIN   (8u * 1024 * 1024)
 #define BUDGET_MAX   (64u * 1024 * 1024)
 #define SWEEP_MS     1000
+#define LEAF_REST_MS 200 /* from a start to making the next one's cgroup */
 #define FAILURE_SIZE (4 * LAUNCH_ERROR_MAX) /* a record, escaped */
 
 struct process {
@@ -52,6 +53,11 @@ static void sweep(void *arg)
 		timer_set(ps->sweep, SWEEP_MS);
 }
 
+static void prepare_leaf(void *arg)
+{
+	cgroups_prepare(arg);
+}
+
 void processes_init(struct processes *ps, struct loop *l, struct cgroups *c,
 		    const struct userspace *u, uint64_t ram_bytes)
 {
@@ -62,6 +68,7 @@ void processes_init(struct processes *ps, struct loop *l, struct cgroups *c,
 	budget_init(&ps->bytes, (size_t)share);
 	budget_init(&ps->rings, (size_t)share);
 	ps->sweep = timer_new(l, sweep, ps);
+	ps->prepare = timer_new(l, prepare_leaf, c);
 	cgroups_prepare(c);
 }
 
@@ -257,11 +264,6 @@ static struct process *process_new(struct processes *ps, const struct launched *
 	return p;
 }
 
-static void prepare_leaf(void *arg)
-{
-	cgroups_prepare(arg);
-}
-
 /* What the world refuses for want of something is the caller's to retry; the rest is ours. */
 static enum connect_code code_of(int err)
 {
@@ -313,7 +315,7 @@ enum connect_code process_start(struct processes *ps, const struct identity *id,
 		timer_set((*ret)->deadline, timeout_ms);
 	(void)process_attach(*ret, reader,
 			     (struct ring_cursor){0}); /* admit() saw that there is room */
-	loop_later(ps->loop, prepare_leaf, ps->cgroups);
+	timer_set(ps->prepare, LEAF_REST_MS);
 	return CONNECT_OK;
 }
 

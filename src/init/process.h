@@ -39,6 +39,7 @@ struct processes {
 	size_t n_records;
 	size_t n_readers;
 	struct timer *sweep; /* of cgroup leaves that were not empty */
+	struct timer *prepare; /* of the next start's cgroup: not while the last start is busy */
 };
 
 void processes_init(struct processes *ps, struct loop *l, struct cgroups *c,
