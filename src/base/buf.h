@@ -1,5 +1,6 @@
 /* A byte queue with a limit: appended at the back, consumed from the front. The limit is set at
- * creation and is what makes back-pressure visible: a full buffer refuses, it never grows past it. */
+ * creation and is what makes back-pressure visible: a full buffer refuses, it never grows past
+ * it. */
 #ifndef SPACE_BASE_BUF_H
 #define SPACE_BASE_BUF_H
 

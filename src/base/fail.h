@@ -1,6 +1,7 @@
 /* What went wrong, for a person: a code and a sentence, in fixed storage, so that failing never
  * allocates and can cross a pipe. Filled once, where the detail is known; callers pass it up and
- * may prefix it ("restoring 'web-7': ..."). The text is for the operator, never for an API client. */
+ * may prefix it ("restoring 'web-7': ..."). The text is for the operator, never for an API
+ * client. */
 #ifndef SPACE_BASE_FAIL_H
 #define SPACE_BASE_FAIL_H
 

@@ -2,7 +2,8 @@
  *
  *   log_info("vm stopped", "sandbox=%s cause=%s ran_ms=%" PRIu64, id, cause, ms);
  *
- * The finished line is escaped and cut at LOG_LINE_MAX, so bytes from outside cannot forge a line. */
+ * The finished line is escaped and cut at LOG_LINE_MAX, so bytes from outside cannot forge a
+ * line. */
 #ifndef SPACE_BASE_LOG_H
 #define SPACE_BASE_LOG_H
 

@@ -33,8 +33,8 @@ void base64_encode(char *dst, const uint8_t *p, size_t n);
 int base64_decode(uint8_t *dst, const char *text, size_t n, size_t *ret_n);
 
 /* Writes text for a terminal or a log into dst: printable UTF-8 stays, C0, C1, DEL, bidi controls
- * and broken UTF-8 become \xNN. Cut at dst_size - 1; returns the bytes written. `keep` lists control
- * characters that pass (e.g. "\n\t"). */
+ * and broken UTF-8 become \xNN. Cut at dst_size - 1; returns the bytes written. `keep` lists
+ * control characters that pass (e.g. "\n\t"). */
 size_t str_escape(char *dst, size_t dst_size, const char *text, size_t n, const char *keep);
 
 #endif

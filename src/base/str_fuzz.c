@@ -1,5 +1,7 @@
-/* Texts and encodings. Properties: what may reach a terminal is valid UTF-8 without anything active,
- * also when cut; decoding and encoding are each other's inverse; dates and numbers print as read. */
+/* Texts and encodings. Properties: what may reach a terminal is valid UTF-8 without anything
+ * active, also when cut; decoding and encoding are each other's inverse; dates and numbers print
+ * as read.
+ */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fuzz.h"

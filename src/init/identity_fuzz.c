@@ -1,5 +1,5 @@
-/* POST /space/init. Properties: what is accepted has every part a guest needs, in the form in which it
- * is written to files; what is refused leaves the output alone and says why. */
+/* POST /space/init. Properties: what is accepted has every part a guest needs, in the form in
+ * which it is written to files; what is refused leaves the output alone and says why. */
 #include "base/fuzz.h"
 
 #include "init/identity.h"

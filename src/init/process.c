@@ -13,7 +13,7 @@
 #define BUDGET_MIN   (8u * 1024 * 1024)
 #define BUDGET_MAX   (64u * 1024 * 1024)
 #define SWEEP_MS     1000
-#define LEAF_REST_MS 200 /* from a start to making the next one's cgroup */
+#define LEAF_REST_MS 200                    /* from a start to making the next one's cgroup */
 #define FAILURE_SIZE (4 * LAUNCH_ERROR_MAX) /* a record, escaped */
 
 struct process {

@@ -38,7 +38,7 @@ struct processes {
 	size_t n_live;
 	size_t n_records;
 	size_t n_readers;
-	struct timer *sweep; /* of cgroup leaves that were not empty */
+	struct timer *sweep;   /* of cgroup leaves that were not empty */
 	struct timer *prepare; /* of the next start's cgroup: not while the last start is busy */
 };
 

@@ -1,5 +1,6 @@
-/* process.Process requests. The first byte chooses the parser, the rest is its text. Properties: what
- * is accepted is within its limits and adds up; what is refused leaves the output alone and says why. */
+/* process.Process requests. The first byte chooses the parser, the rest is its text. Properties:
+ * what is accepted is within its limits and adds up; what is refused leaves the output alone and
+ * says why. */
 #include "base/fuzz.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 /* The output ring against everything ever written. Each step is three bytes: what, and how much.
- * Properties: a reader sees exactly the bytes and streams at its sequence numbers; one that is given
- * room loses nothing; the budget adds up. */
+ * Properties: a reader sees exactly the bytes and streams at its sequence numbers; one that is
+ * given room loses nothing; the budget adds up. */
 #include "base/fuzz.h"
 
 #include "init/limits.h"

@@ -4,7 +4,8 @@
  *
  *   - CRLF only; no bare LF, no obs-fold, no space before the colon, no NUL or control in values
  *   - names and methods are RFC 9110 tokens; Host exactly once (HTTP/1.1), a valid host[:port]
- *   - Content-Length once and digits only; Transfer-Encoding exactly "chunked", once, HTTP/1.1 only,
+ *   - Content-Length once and digits only; Transfer-Encoding exactly "chunked", once, HTTP/1.1
+ * only,
  *     never together with Content-Length
  *   - origin-form target (or "*" for OPTIONS) of visible ASCII without '#'; no CONNECT
  *   - Expect is "100-continue" or absent; Connection is a list of tokens
@@ -47,8 +48,9 @@ struct http1_request {
 
 /* Parses a head from the front of p. *ret_used: bytes of the head. Returns 0 (complete),
  * -EAGAIN (need more), or -EBADMSG with *ret_status the answer's status (400, 414, 431, 501, 505)
- * and *ret_why a static sentence. At HTTP1_HEAD_MAX "need more" becomes 431. What a prefix is refused
- * for, the whole is refused for, with the same status: it does not matter how bytes arrive. */
+ * and *ret_why a static sentence. At HTTP1_HEAD_MAX "need more" becomes 431. What a prefix is
+ * refused for, the whole is refused for, with the same status: it does not matter how bytes
+ * arrive. */
 int http1_request_parse(struct http1_request *ret, const void *p, size_t n, size_t *ret_used,
 			unsigned *ret_status, const char **ret_why);
 

@@ -1,5 +1,6 @@
 /* The decoder of chunked bodies (RFC 9112 §7.1); see http1.h. Pure. Sizes are bounded before they
- * are used, lines end in CR LF only, extensions and trailers must be well-formed and go no further. */
+ * are used, lines end in CR LF only, extensions and trailers must be well-formed and go no
+ * further. */
 #include "wire/http1.h"
 
 #include "wire/http1_chars.h"
@@ -24,7 +25,7 @@
  * TRAILER_VALUE  CR                                           TRAILER_LF
  * TRAILER_LF     LF                                           TRAILER
  * END_LF         LF                                           END
- * END, BROKEN    nothing                                      -                                   */
+ * END, BROKEN    nothing                                      - */
 enum chunk_state {
 	SIZE,
 	EXT_NAME,

@@ -13,8 +13,9 @@ void json_drop(json_t **j)
 	*j = NULL;
 }
 
-/* jansson recurses up to 2048 levels and takes up to 90 times the text's size in memory; we judge both
- * before it starts. Exact on whatever prefix is JSON, and jansson reads no further than that. */
+/* jansson recurses up to 2048 levels and takes up to 90 times the text's size in memory; we judge
+ * both before it starts. Exact on whatever prefix is JSON, and jansson reads no further than
+ * that. */
 static int shape_check(const char *p, size_t n, struct fail *f)
 {
 	bool in_string = false;

@@ -1,8 +1,9 @@
-/* JSON from outside, over jansson: bounded, no duplicate keys, no NUL, and getters whose failures name
- * the field and its range, in words fit for the one who sent it (code -EINVAL). Pure.
+/* JSON from outside, over jansson: bounded, no duplicate keys, no NUL, and getters whose failures
+ * name the field and its range, in words fit for the one who sent it (code -EINVAL). Pure.
  *
  * Getters leave *ret alone when an optional field is absent or null, so set the default first.
- * Unknown fields are ignored, as proto3 JSON and the E2B API want it. Strings borrow from the json_t. */
+ * Unknown fields are ignored, as proto3 JSON and the E2B API want it. Strings borrow from the
+ * json_t. */
 #ifndef SPACE_WIRE_JSON_H
 #define SPACE_WIRE_JSON_H
 

@@ -3,8 +3,9 @@
  * how long it may be and how many descriptors it carries; whatever falls outside ends the peer's
  * connection. Who the peer is follows from the socket, never from the bytes.
  *
- * Head: be16 type, be16 MSG_VERSION, be32 seq (an answer repeats the seq of its request; 0 = event).
- * Two versions of the platform may meet after an upgrade: an unknown version is refused by name. */
+ * Head: be16 type, be16 MSG_VERSION, be32 seq (an answer repeats the seq of its request; 0 =
+ * event). Two versions of the platform may meet after an upgrade: an unknown version is refused
+ * by name. */
 #ifndef SPACE_WIRE_MSG_H
 #define SPACE_WIRE_MSG_H
 

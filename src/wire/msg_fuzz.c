@@ -1,5 +1,5 @@
-/* Messages. Property: there is one spelling, so whatever a parser accepts is printed as the very bytes
- * that came in, and lies within the table's sizes. */
+/* Messages. Property: there is one spelling, so whatever a parser accepts is printed as the very
+ * bytes that came in, and lies within the table's sizes. */
 #include "base/fuzz.h"
 #include "wire/msg.h"
 

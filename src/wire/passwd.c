@@ -1,5 +1,6 @@
-/* /etc/passwd and /etc/group, read as data of an enemy; see passwd.h. Pure, one pass, no copy of the
- * file. A line counts only when it is whole: right number of fields, a plain name, ids in range. */
+/* /etc/passwd and /etc/group, read as data of an enemy; see passwd.h. Pure, one pass, no copy of
+ * the file. A line counts only when it is whole: right number of fields, a plain name, ids in
+ * range. */
 #include "wire/passwd.h"
 
 #include "base/str.h"

@@ -1,7 +1,7 @@
 /* Users and groups as /etc/passwd and /etc/group name them (passwd(5), group(5)). Pure: the caller
- * hands in the file's bytes. The files belong to whoever has root in the guest, so they are hostile:
- * a line that is not well-formed is skipped, as libc does, and never repaired; NIS lines (+, -) and
- * comments do not count; the first match wins. */
+ * hands in the file's bytes. The files belong to whoever has root in the guest, so they are
+ * hostile: a line that is not well-formed is skipped, as libc does, and never repaired; NIS lines
+ * (+, -) and comments do not count; the first match wins. */
 #ifndef SPACE_WIRE_PASSWD_H
 #define SPACE_WIRE_PASSWD_H
 
@@ -26,8 +26,8 @@ struct passwd_user {
 int passwd_find_name(struct rd file, const char *name, struct passwd_user *ret);
 int passwd_find_uid(struct rd file, uint32_t uid, struct passwd_user *ret);
 
-/* The groups that list `name`, each once, `gid` (the user's own) first. *ret_n >= 1. -E2BIG: more than
- * PASSWD_GROUPS_MAX; -EFBIG. */
+/* The groups that list `name`, each once, `gid` (the user's own) first. *ret_n >= 1. -E2BIG: more
+ * than PASSWD_GROUPS_MAX; -EFBIG. */
 int passwd_groups(struct rd file, const char *name, uint32_t gid, uint32_t ret[PASSWD_GROUPS_MAX],
 		  size_t *ret_n);
 

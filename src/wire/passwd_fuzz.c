@@ -1,5 +1,5 @@
-/* Users and groups. Properties: who is found is who was asked for, with absolute paths; printed as a
- * file of one line he is found again, the same; groups are no more than allowed, each once. */
+/* Users and groups. Properties: who is found is who was asked for, with absolute paths; printed
+ * as a file of one line he is found again, the same; groups are no more than allowed, each once. */
 #include "base/alloc.h"
 #include "base/fuzz.h"
 #include "wire/passwd.h"

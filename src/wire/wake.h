@@ -1,15 +1,17 @@
 /* How space-daemon and space-init agree on where a session begins.
  *
  * virtio-serial shows no reliable session boundary: bytes of an old session survive close and
- * restore. So after every start of space-daemon (boot, restore, crash) the host sends one wake record on
- * space.wake, and a preface with the same nonce on space.control and space.egress. space-init drops
- * its sessions when a wake arrives, discards what comes on each port until that nonce's preface,
- * echoes the preface there, and only then HTTP/2 starts. The host discards until the echo.
- * A newer wake replaces an older one at any moment; the host repeats it with a new nonce (WAKE_RETRY_MS) until all ports echoed.
+ * restore. So after every start of space-daemon (boot, restore, crash) the host sends one wake
+ * record on space.wake, and a preface with the same nonce on space.control and space.egress.
+ * space-init drops its sessions when a wake arrives, discards what comes on each port until that
+ * nonce's preface, echoes the preface there, and only then HTTP/2 starts. The host discards until
+ * the echo. A newer wake replaces an older one at any moment; the host repeats it with a new
+ * nonce (WAKE_RETRY_MS) until all ports echoed.
  *
- * Order: space-init echoes the wake record on space.wake once the old sessions are gone, and the host
- * sends the prefaces only after that echo. Without it a preface could reach the guest before the wake
- * (QEMU serves the ports in no promised order) and an old session would swallow it: one retry lost.
+ * Order: space-init echoes the wake record on space.wake once the old sessions are gone, and the
+ * host sends the prefaces only after that echo. Without it a preface could reach the guest before
+ * the wake (QEMU serves the ports in no promised order) and an old session would swallow it: one
+ * retry lost.
  *
  *   wake:    "SPACEWK1" be64 generation  16 bytes nonce      (32 bytes)
  *   preface: "SPACEPF1"                  16 bytes nonce      (24 bytes) */

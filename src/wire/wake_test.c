@@ -30,8 +30,8 @@ static size_t scan(const uint8_t *p, size_t n, size_t piece, struct wake *found)
 	return count;
 }
 
-/* In every case one record is the true one; `before` stands before it, `cut` bytes of an older record
- * after that. */
+/* In every case one record is the true one; `before` stands before it, `cut` bytes of an older
+ * record after that. */
 static void wakes(void)
 {
 	static const char *const before[] = {"",         "S",   "SPACEWK", "SSPACEWSPACE",
@@ -56,7 +56,8 @@ static void wakes(void)
 			for (size_t piece = 1; piece <= end + 1; piece++) {
 				size_t count = scan(in, end + 1, piece, found);
 
-				/* What a cut record and the true one's head look like comes first. */
+				/* What a cut record and the true one's head look like comes
+				 * first. */
 				is_good &=
 					count == (cut >= 8 ? 2 : 1) &&
 					found[count - 1].generation == want.generation &&

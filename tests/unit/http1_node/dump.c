@@ -3,7 +3,8 @@
  *
  *   {"requests":[{"method":..,"target":..,"fields":[[name,value],..],"body":..},..],"end":E}
  *
- * E: "done" (nothing left over), "close" (no more after this one), "more" (cut off), or the status. */
+ * E: "done" (nothing left over), "close" (no more after this one), "more" (cut off), or the
+ * status. */
 #include "base/buf.h"
 #include "base/str.h"
 #include "wire/http1.h"
