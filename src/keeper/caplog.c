@@ -9,8 +9,9 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#define READ_SIZE 16384u
-#define PAUSE_MS  100u
+#define COPY_SIZE   4096u
+#define LAST_COPIES 64u /* by caplog_free */
+#define PAUSE_MS    100u
 
 struct caplog {
 	int from;
@@ -59,17 +60,17 @@ static void keep(struct caplog *c, const uint8_t *p, size_t n)
 		return; /* as above */
 }
 
-/* False at the end of input. */
+/* Needs a token. False at the end of input. */
 static bool copy_some(struct caplog *c)
 {
-	uint8_t p[READ_SIZE / 4];
-	ssize_t n = read(c->from, p, sizeof p);
+	uint8_t p[COPY_SIZE];
+	ssize_t n = read(c->from, p, (size_t)u64_min(sizeof p, c->tokens));
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return true;
 	if (n <= 0)
 		return false;
-	c->tokens -= u64_min(c->tokens, (uint64_t)n);
+	c->tokens -= (uint64_t)n;
 	keep(c, p, (size_t)n);
 	return true;
 }
@@ -78,7 +79,6 @@ static void on_pause_over(void *arg)
 {
 	struct caplog *c = arg;
 
-	tokens_refill(c);
 	watch_set(c->watch, WATCH_READ);
 }
 
@@ -88,7 +88,7 @@ static void on_watch(void *arg, int events)
 
 	(void)events;
 	tokens_refill(c);
-	if (!copy_some(c)) {
+	if (c->tokens && !copy_some(c)) {
 		watch_set(c->watch, 0);
 	} else if (!c->tokens) {
 		watch_set(c->watch, 0);
@@ -115,7 +115,7 @@ void caplog_free(struct caplog *c)
 {
 	if (!c)
 		return;
-	for (unsigned i = 0; i < CAPLOG_FILE_MAX / READ_SIZE && c->tokens; i++) {
+	for (unsigned i = 0; i < LAST_COPIES && c->tokens; i++) {
 		if (!copy_some(c))
 			break;
 	}

@@ -4,9 +4,11 @@
 #include "os/spawn.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/wait.h>
 
-#define FIRST_FD 3
+#define FIRST_FD    3
+#define SIGNAL_BASE 128
 
 static int jailed_start(const struct jail_argv *a, const int *fds, size_t n_fds, pid_t *ret_pid,
 			struct fail *f)
@@ -61,8 +63,8 @@ void child_status_print(char *dst, size_t size, int wait_status)
 
 	if (WIFSIGNALED(wait_status))
 		(void)snprintf(dst, size, "killed by signal %d", WTERMSIG(wait_status));
-	else if (code > 128)
-		(void)snprintf(dst, size, "killed by signal %d", code - 128);
+	else if (code > SIGNAL_BASE && code < SIGNAL_BASE + NSIG)
+		(void)snprintf(dst, size, "killed by signal %d", code - SIGNAL_BASE);
 	else
 		(void)snprintf(dst, size, "exit status %d", code);
 }

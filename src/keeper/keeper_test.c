@@ -1,6 +1,6 @@
 /* The keeper from spaced's side, with honest and captured children (test_peer.c) where the jails
- * would be. Whatever a child does, the keeper says in time why the sandbox ended, writes it into the
- * exit record first, and ends. Argument: the peer program. */
+ * would be. Whatever a child does, the keeper says in time why the sandbox ended, writes it into
+ * the exit record first, and ends. Argument: the peer program. */
 #include "keeper/keeper.h"
 
 #include "base/alloc.h"
