@@ -10,6 +10,13 @@ for program in meson ninja cc pkg-config; do
 		exit 1
 	}
 done
-[ -f "$build/build.ninja" ] || meson setup --prefix="$prefix" "$build"
+# A build folder knows where its sources were; in a tree that was moved or copied it is of no use.
+if [ -f "$build/build.ninja" ] && [ "$(cat "$build/source" 2>/dev/null)" != "$PWD" ]; then
+	rm -rf -- "$build"
+fi
+if [ ! -f "$build/build.ninja" ]; then
+	meson setup --prefix="$prefix" "$build"
+	pwd >"$build/source"
+fi
 ninja -C "$build" --quiet
 DESTDIR=$PWD/$build/root meson install -C "$build" --no-rebuild --only-changed --quiet
