@@ -107,6 +107,13 @@ bool http_conn_is_idle(const struct http_conn *c)
 	return c->requests > 0 || quiet_ns >= FRESH_MS * NS_PER_MS;
 }
 
+bool http_conn_is_loitering(const struct http_conn *c)
+{
+	uint64_t quiet_ns = loop_now_ns(http_server_loop(c->server)) - c->wait_ns;
+
+	return c->state != CONN_BUSY && quiet_ns >= FRESH_MS * NS_PER_MS;
+}
+
 static void linger_begin(struct http_conn *c)
 {
 	c->state = CONN_LINGER;

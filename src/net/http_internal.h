@@ -84,6 +84,8 @@ void http_server_forget(struct http_server *s, struct http_conn *c);
 struct http_conn *http_conn_new(struct http_server *s, int fd);
 void http_conn_close(struct http_conn *c, bool is_hard); /* tells the owner of an open exchange */
 bool http_conn_is_idle(const struct http_conn *c);
+/* Without an exchange for a while: idle, or with half a head, or at its end. */
+bool http_conn_is_loitering(const struct http_conn *c);
 void http_conn_kick(struct http_conn *c);
 
 /* http_answer.c */

@@ -1,5 +1,6 @@
 /* The listening socket and its connections. At HTTP_CONNECTIONS_MAX the connection that has been
- * idle longest makes room; while none is idle, nothing is accepted and newcomers wait in the
+ * idle longest makes room, else the oldest that has no exchange: a crowd that never finishes its
+ * heads keeps nobody out. While all have exchanges, nothing is accepted and newcomers wait in the
  * kernel's backlog. */
 #include "net/http_internal.h"
 
@@ -79,15 +80,21 @@ void http_server_forget(struct http_server *s, struct http_conn *c)
 		watch_set(s->watch, WATCH_READ);
 }
 
-/* The oldest that is idle: connections are listed by age, and an idle one holds little. */
-static bool evict_idle(struct http_server *s)
+/* Connections are listed by age: the oldest of a kind. */
+static bool evict(struct http_server *s, bool (*may_go)(const struct http_conn *c))
 {
 	for (struct http_conn *c = s->last; c; c = c->prev)
-		if (http_conn_is_idle(c)) {
+		if (may_go(c)) {
 			http_conn_close(c, false);
 			return true;
 		}
 	return false;
+}
+
+static bool make_room(struct http_server *s)
+{
+	return s->n_conns < HTTP_CONNECTIONS_MAX || evict(s, http_conn_is_idle) ||
+	       evict(s, http_conn_is_loitering);
 }
 
 static void conn_add(struct http_server *s, int fd)
@@ -132,7 +139,7 @@ static void on_listen(void *arg, int events)
 		int fd = -1;
 		int r;
 
-		if (s->n_conns >= HTTP_CONNECTIONS_MAX && !evict_idle(s)) {
+		if (!make_room(s)) {
 			accept_pause(s);
 			return;
 		}

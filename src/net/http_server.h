@@ -11,7 +11,8 @@
  * A client that closes its sending side while an exchange is open counts as gone, and is noticed
  * also while nothing is read. An answer that ends before a long body did closes the connection, but
  * lingers so that the client can read it. At HTTP_CONNECTIONS_MAX the connection that is idle
- * longest makes room; when none is idle, newcomers wait unaccepted. */
+ * longest makes room, else the oldest that has no whole request; when all have one, newcomers wait
+ * unaccepted. */
 #ifndef SPACE_NET_HTTP_SERVER_H
 #define SPACE_NET_HTTP_SERVER_H
 

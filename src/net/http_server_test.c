@@ -638,6 +638,14 @@ static void test_cap(void)
 	(void)close(more);
 	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++)
 		(void)close(fd[i]);
+	crowd(fd, "GET /hello HTTP/1.1\r\n" HOST "X-");
+	more = dial();
+	say(more, "GET /hello HTTP/1.1\r\n" HOST "\r\n");
+	EXPECT_EQ("a crowd with half a head each makes room", hear(more, got, sizeof got, "hello"),
+		  0);
+	(void)close(more);
+	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++)
+		(void)close(fd[i]);
 	crowd(fd, "GET /late HTTP/1.1\r\n" HOST "\r\n");
 	more = dial();
 	say(more, "GET /hello HTTP/1.1\r\n" HOST "\r\n");
