@@ -142,7 +142,7 @@ struct ask *ask_start(struct loop *l, const struct ask_spec *s,
 	timer_set(a->timer, s->deadline_ms);
 	r = sock_unix_connect(s->dir, s->socket, SOCK_STREAM, &a->fd, &f);
 	if (r == 0) {
-		a->h2 = h2_new(l, a->fd, 0, &ops, a, NULL, 0);
+		a->h2 = h2_new(l, a->fd, H2_HOSTILE_PEER, &ops, a, NULL, 0);
 		r = send_request(a, s);
 	}
 	if (r < 0)

@@ -364,7 +364,8 @@ static struct h2 *session_of(struct sandbox *s)
 		free(e);
 		return NULL;
 	}
-	e->h2 = h2_new(s->n->loop, e->fd, 0, &ops, e, NULL, 0);
+	/* It speaks with a guest all day, and we serve others besides. */
+	e->h2 = h2_new(s->n->loop, e->fd, H2_HOSTILE_PEER, &ops, e, NULL, 0);
 	s->envd = e;
 	return e->h2;
 }
@@ -415,18 +416,32 @@ static const char *texts_add(struct texts *t, const struct http1_str *s, bool lo
 	return at;
 }
 
+/* Adds a field, within what h2_request() takes of a list. */
+static int add_field(struct h2_message *m, size_t *left, const char *name, const char *value)
+{
+	size_t name_n = strlen(name), value_n = strlen(value);
+
+	if (name_n > *left || value_n > *left - name_n)
+		return -ENOBUFS;
+	*left -= name_n + value_n;
+	return h2_add(m, name, value);
+}
+
 static int build_message(const struct http1_request *r, struct texts *t, struct h2_message *m)
 {
-	if (h2_add(m, ":method", texts_add(t, &r->method, false)) < 0 ||
-	    h2_add(m, ":scheme", "http") < 0 || h2_add(m, ":authority", "envd") < 0 ||
-	    h2_add(m, ":path", texts_add(t, &r->target, false)) < 0)
+	size_t left = H2_HEADER_LIST_MAX;
+
+	if (add_field(m, &left, ":method", texts_add(t, &r->method, false)) < 0 ||
+	    add_field(m, &left, ":scheme", "http") < 0 ||
+	    add_field(m, &left, ":authority", "envd") < 0 ||
+	    add_field(m, &left, ":path", texts_add(t, &r->target, false)) < 0)
 		return -ENOBUFS;
 	for (size_t i = 0; i < r->n_fields; i++) {
 		const char *name = texts_add(t, &r->field[i].name, true);
 		const char *value = texts_add(t, &r->field[i].value, false);
 
 		if (!field_dropped(name, dropped_fields, ARRAY_LEN(dropped_fields)) &&
-		    h2_add(m, name, value) < 0)
+		    add_field(m, &left, name, value) < 0)
 			return -ENOBUFS;
 	}
 	return 0;
@@ -451,7 +466,7 @@ static void relay_start(struct sandbox *s, struct http_exchange *x, const struct
 
 	t.p = block;
 	if (build_message(r, &t, &m) < 0) {
-		answer_error(x, 431, "the request has too many header fields");
+		answer_error(x, 431, "the request's header fields are too many or too long");
 		return;
 	}
 	relay = xcalloc(1, sizeof *relay);

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/test.h"
+#include "net/h2_internal.h"
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "os/fd.h"
@@ -19,6 +20,7 @@
 #define GUARD_MS   20000
 #define ANSWER_MAX (8u * 1024 * 1024)
 #define BIG        (3u * 1024 * 1024)
+#define LONG_VALUE 30000
 #define HEAD_ID    "E2b-Sandbox-Id: %s\r\n"
 #define HEAD_PORT  "E2b-Sandbox-Port: 49983\r\n"
 
@@ -120,7 +122,6 @@ static void on_client(struct h2 *h, struct h2_stream *s, const struct h2_message
 	const char *path = h2_get(m, ":path");
 	bool is_echo = strcmp(path, "/echo") == 0;
 
-	(void)h;
 	note_head(m);
 	h2_accept(s, &stream_ops, is_echo ? s : NULL);
 	if (strcmp(path, "/hello") == 0) {
@@ -142,6 +143,10 @@ static void on_client(struct h2 *h, struct h2_stream *s, const struct h2_message
 		CHECK(h2_write(s, "half", 4) == 0);
 	} else if (strcmp(path, "/refuse") == 0) {
 		h2_reset(s, H2_REFUSED_STREAM);
+	} else if (strcmp(path, "/strange") == 0) {
+		static const uint8_t frame[FRAME_HEAD] = {0, 0, 0, 99};
+
+		CHECK(write(h->fd, frame, sizeof frame) == sizeof frame);
 	} else if (strcmp(path, "/hold") == 0) {
 		held = s;
 		(void)snprintf(seen_head, sizeof seen_head, "held");
@@ -260,6 +265,9 @@ static void check_answers(void)
 		{"the platform's path", "POST /space/init", "Content-Length: 0\r\n", "}", "404"},
 		{"a private path with a query", "GET /freeze?x", "", "}", "404"},
 		{"the head of it", "HEAD /hello", "", "\r\n\r\n", "200"},
+		{"a space-daemon that sends what none of ours sends", "GET /strange", "", "}",
+		 "502"},
+		{"and a request after it", "GET /hello", "", "0\r\n\r\n", "hello"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -335,6 +343,34 @@ static void check_fields(void)
 	EXPECT("no routing", !strstr(seen_head, "e2b-sandbox"));
 	EXPECT("no field of one hop", !strstr(seen_head, "\nte:"));
 	EXPECT_EQ("the body", seen_body, 4);
+	talk_end(&t);
+}
+
+/* Fields that our parser takes and that HTTP/2 does not: said as what it is. */
+static void check_long_fields(void)
+{
+	AUTO(str_drop) char *value = xcalloc(1, 2 * LONG_VALUE + 1);
+	AUTO(str_drop) char *text = NULL;
+	struct talk t;
+
+	memset(value, 'v', 2 * LONG_VALUE);
+	text = request("GET /hello HTTP/1.1\r\nHost: x\r\n" HEAD_ID HEAD_PORT
+		       "A: %.*s\r\nB: %.*s\r\n\r\n",
+		       sandbox->node.id, LONG_VALUE, value, LONG_VALUE, value);
+	talk_start(&t, text);
+	talk_listen(&t, "}");
+	EXPECT("too long for the guest", talk_holds(&t, "HTTP/1.1 431 "));
+	talk_end(&t);
+}
+
+/* Who needs no key gets its answer at once: a body that never comes holds no place. */
+static void check_health(void)
+{
+	struct talk t;
+
+	talk_start(&t, "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n");
+	talk_listen(&t, "\r\n\r\n");
+	EXPECT("health is told before the body", talk_holds(&t, "HTTP/1.1 204 "));
 	talk_end(&t);
 }
 
@@ -448,6 +484,8 @@ int main(void)
 	check_answers();
 	check_heads();
 	check_fields();
+	check_long_fields();
+	check_health();
 	check_big();
 	check_client_gone();
 	check_death();
