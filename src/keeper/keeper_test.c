@@ -290,6 +290,7 @@ static void expect_heard(const struct scenario *c, const char *heard)
 
 static void run(const struct scenario *c)
 {
+	uint64_t start = clock_mono_ns();
 	struct stat st;
 	struct node n;
 	bool has_acted = false;
@@ -305,6 +306,7 @@ static void run(const struct scenario *c)
 	EXPECT("greeted as one without a VM",
 	       !n.spaced.hello.has_vm && n.spaced.hello.state == VM_NONE);
 	expect_heard(c, n.spaced.heard);
+	EXPECT("before any long deadline", clock_mono_ns() - start < LONG_MS / 2 * NS_PER_MS);
 	expect_record(&n, c);
 	if (c->then == SAVE && strstr(c->want, "saved stopped"))
 		EXPECT("the state arrived", fstat(n.state, &st) == 0 && st.st_size == 7);
@@ -332,6 +334,8 @@ static void test_new_spaced(void)
 	CHECK(test_spaced_listen(&n.spaced, LONG_MS));
 	EXPECT_EQ("it is up", n.spaced.hello.state, VM_READY);
 	EXPECT("it has a VM", n.spaced.hello.has_vm);
+	EXPECT_EQ("and its memory", n.spaced.ram_bytes, (uint64_t)MEMORY_MIB << 20);
+	EXPECT_EQ("it shows itself", n.spaced.keeper, n.keeper);
 	EXPECT_STR("its id", n.spaced.hello.id, TEST_SANDBOX);
 	EXPECT_EQ("its space-daemon was started once", n.spaced.hello.daemon_starts, 1);
 	test_spaced_say(&n.spaced, MSG_VM_STOP, NULL, 0, NULL, 0);

@@ -2,6 +2,7 @@
 #include "keeper/test_spaced.h"
 
 #include "os/fd.h"
+#include "os/pidfd.h"
 #include "os/seqpacket.h"
 #include "os/sock.h"
 
@@ -68,7 +69,18 @@ static void on_state(struct test_spaced *s, struct rd in)
 	hear(s, vm_state_name(e.state), e.text);
 }
 
-static void on_packet(struct test_spaced *s, struct rd in, size_t n_fds)
+static void on_hello(struct test_spaced *s, struct rd in, const int *fds, size_t n_fds)
+{
+	struct stat st;
+
+	need(s, keeper_hello_parse(&s->hello, in) == 0, "a hello that cannot be read");
+	need(s, n_fds == (s->hello.has_vm ? 2 : 1), "a pidfd, and RAM with a VM");
+	need(s, pidfd_pid(fds[0], &s->keeper) == 0, "a pidfd");
+	s->ram_bytes = n_fds == 2 && fstat(fds[1], &st) == 0 ? (uint64_t)st.st_size : 0;
+	hear(s, "hello", "");
+}
+
+static void on_packet(struct test_spaced *s, struct rd in, const int *fds, size_t n_fds)
 {
 	enum msg_type type = MSG_NONE;
 	uint32_t seq;
@@ -81,9 +93,7 @@ static void on_packet(struct test_spaced *s, struct rd in, size_t n_fds)
 	} else if (type == MSG_VM_SAVED) {
 		hear(s, "saved", "");
 	} else if (type == MSG_KEEPER_HELLO) {
-		need(s, keeper_hello_parse(&s->hello, in) == 0, "a hello that cannot be read");
-		need(s, n_fds == (s->hello.has_vm ? 2 : 1), "a pidfd, and RAM with a VM");
-		hear(s, "hello", "");
+		on_hello(s, in, fds, n_fds);
 	}
 }
 
@@ -101,7 +111,7 @@ bool test_spaced_listen(struct test_spaced *s, int timeout_ms)
 	}
 	if (seqpacket_recv(s->fd, packet, sizeof packet, &size, fds, 2, &n_fds) < 0)
 		return false;
-	on_packet(s, rd_of(packet, size), n_fds);
+	on_packet(s, rd_of(packet, size), fds, n_fds);
 	for (size_t i = 0; i < n_fds; i++)
 		fd_drop(&fds[i]);
 	return true;

@@ -4,6 +4,8 @@
 
 #include "wire/msg.h"
 
+#include <sys/types.h>
+
 #define TEST_SANDBOX "i0123456789abcdefghi"
 
 struct test_spaced {
@@ -13,6 +15,8 @@ struct test_spaced {
 	char heard[1024];    /* "hello starting running stopped: why": every message */
 	enum vm_state state; /* of the newest VM_STATE */
 	struct keeper_hello hello;
+	pid_t keeper;         /* by the pidfd of its hello */
+	uint64_t ram_bytes;   /* of the memory that came with it, 0: none */
 	const char *wrong;    /* the first thing that was not as the wire's contract says */
 	bool has_seen_record; /* it was written when the end was heard */
 };
