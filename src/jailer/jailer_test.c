@@ -32,6 +32,7 @@
 #define ID_B         "i000000000000000000b"
 #define ID_C         "i000000000000000000c"
 #define MEMORY_LEAST (32u * 1024 * 1024)
+#define FILE_LEAST   (4u * 1024 * 1024)
 
 /* --- stand-in of space-keeper --- */
 
@@ -175,6 +176,25 @@ static bool is_up(int data, const char *id, int *ret)
 	return true;
 }
 
+/* /proc/PID/limits is open to all. */
+static bool has_file_limit(int pidfd, uint64_t bytes)
+{
+	AUTO(str_drop)
+	char *want = xasprintf("%-26s%-21llu%-21llu", "Max file size", (unsigned long long)bytes,
+			       (unsigned long long)bytes);
+	AUTO(str_drop) char *text = NULL;
+	AUTO(str_drop) char *path = NULL;
+	AUTO(fd_drop) int fd = -1;
+	pid_t pid = 0;
+	size_t n;
+
+	if (pidfd_pid(pidfd, &pid) < 0)
+		return false;
+	path = xasprintf("/proc/%d/limits", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && fd_slurp(fd, 16384, &text, &n) == 0 && strstr(text, want) != NULL;
+}
+
 struct count {
 	uid_t uid;
 	unsigned n;
@@ -198,14 +218,19 @@ static unsigned processes_of(uid_t uid)
 
 static void phase_starts(int data, const struct jail_hello *h)
 {
-	struct jail_start q = {.id = ID_A, .memory_max_bytes = MEMORY_LEAST, .pids_max = 16};
+	struct jail_start q = {.id = ID_A,
+			       .memory_max_bytes = MEMORY_LEAST,
+			       .file_max_bytes = FILE_LEAST,
+			       .pids_max = 16};
+	AUTO(fd_drop) int keeper = -1;
 	struct answer a;
 	struct answer b;
 
 	start(data, &q, 1);
 	a = hear();
 	EXPECT_STR("the smallest limits start", msg_name(a.type), msg_name(MSG_JAIL_STARTED));
-	EXPECT("its keeper answers", is_up(data, ID_A, NULL));
+	EXPECT("its keeper answers", is_up(data, ID_A, &keeper));
+	EXPECT("no file of it grows without end", has_file_limit(keeper, FILE_LEAST));
 	start(data, &q, 2);
 	expect_failed("a second one of that id", 2, EEXIST);
 	q = (struct jail_start){.id = ID_B, .cpu_max_permille = 50};
@@ -245,6 +270,9 @@ static void phase_refusals(int data)
 
 	start(data, &q, 10);
 	expect_failed("memory one below the least", 10, ERANGE);
+	q = (struct jail_start){.id = ID_C, .file_max_bytes = FILE_LEAST - 1};
+	start(data, &q, 15);
+	expect_failed("files one below the least", 15, ERANGE);
 	q = (struct jail_start){.id = ID_C, .pids_max = 15};
 	start(data, &q, 11);
 	expect_failed("pids one below the least", 11, ERANGE);
@@ -259,10 +287,26 @@ static void phase_refusals(int data)
 }
 
 /* An earlier jailer's sandbox is ended by its pidfd; after JAIL_QUIT the last one may still end. */
-static void phase_adopts(int data)
+static void phase_adopts(int data, const struct jail_hello *h)
 {
 	struct wr none = wr_of(NULL, 0);
 	AUTO(fd_drop) int keeper = -1;
+	AUTO(fd_drop) int other = -1;
+	AUTO(fd_drop) int own = -1;
+
+	/* What a captured keeper could hand over for its own. */
+	EXPECT_EQ("own pidfd", pidfd_of(getpid(), &own), 0);
+	ask_kill(ID_A, 38, own);
+	if (h->has_limits)
+		expect("a keeper that lies about itself is ended by its cgroup", MSG_JAIL_GONE, 38,
+		       ID_A);
+	else
+		expect_failed("without limits only a keeper's pidfd counts", 38, EPERM);
+	if (!h->has_limits && is_up(data, ID_A, &other)) {
+		ask_kill(ID_A, 39, other);
+		expect("so it is ended by that", MSG_JAIL_GONE, 39, ID_A);
+		fd_drop(&other);
+	}
 
 	EXPECT("a keeper outlives its jailer", is_up(data, ID_C, &keeper));
 	ask_kill(ID_C, 40, keeper);
@@ -270,6 +314,9 @@ static void phase_adopts(int data)
 	EXPECT("really", !is_up(data, ID_C, NULL));
 	start(data, &(struct jail_start){.id = ID_B}, 41);
 	expect("one for the end", MSG_JAIL_STARTED, 41, ID_B);
+	EXPECT("which answers", is_up(data, ID_B, &other));
+	ask_kill(ID_C, 44, other);
+	expect_failed("one keeper under two names", 44, EPERM);
 	ask(MSG_JAIL_QUIT, 42, &none, NULL, 0);
 	ask_kill(ID_B, 43, -1);
 	expect("which ends after quit", MSG_JAIL_GONE, 43, ID_B);
@@ -312,13 +359,16 @@ static int spaced_main(const char *path)
 		start(data, &(struct jail_start){.id = ID_C}, 30);
 		expect("a third starts", MSG_JAIL_STARTED, 30, ID_C);
 		EXPECT("and answers", is_up(data, ID_C, NULL));
+		start(data, &(struct jail_start){.id = ID_A}, 31);
+		expect("a fourth too", MSG_JAIL_STARTED, 31, ID_A);
+		EXPECT("and answers", is_up(data, ID_A, NULL));
 		phase_done(data, '3');
 		(void)printf("kill the jailer\n");
 		(void)fflush(stdout);
 		(void)hear(); /* end of file */
 		return 0;
 	case '4':
-		phase_adopts(data);
+		phase_adopts(data, &a.hello);
 		phase_done(data, '4');
 		return 0;
 	default:

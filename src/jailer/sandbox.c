@@ -1,5 +1,5 @@
 /* Starts and ends jails. Root where given: so every path, uid and limit here comes from us, and of
- * spaced's words only a checked id, three numbers and one bool are used; its descriptors are handed
+ * spaced's words only a checked id, four numbers and one bool are used; its descriptors are handed
  * on and never read, written or looked at. */
 #include "sandbox.h"
 
@@ -22,8 +22,9 @@
 #define SLOW_LOOK_MS   200
 #define MEMORY_MIN     (32u * 1024 * 1024)
 #define PIDS_MIN       16u
-#define CPU_MIN        50u /* permille: with less a jail does not start in time */
-#define KEEPER_INFO_FD 7   /* after KEEPER_FD_EXIT */
+#define FILE_MIN       (4u * 1024 * 1024) /* logs */
+#define CPU_MIN        50u                /* permille: with less a jail does not start in time */
+#define KEEPER_INFO_FD 7                  /* after KEEPER_FD_EXIT */
 #define KEEPER_NAME    "space-keeper"
 
 enum sandbox_state { STARTING, RUNNING, ENDING };
@@ -96,6 +97,7 @@ static int check(const struct table *t, const struct jail_start *q, struct fail 
 	if (t->n >= SANDBOXES_MAX)
 		return fail_set(f, -EUSERS, "more than %d sandboxes", SANDBOXES_MAX);
 	if ((q->memory_max_bytes != 0 && q->memory_max_bytes < MEMORY_MIN) ||
+	    (q->file_max_bytes != 0 && q->file_max_bytes < FILE_MIN) ||
 	    (q->pids_max != 0 && q->pids_max < PIDS_MIN) ||
 	    (q->cpu_max_permille != 0 && q->cpu_max_permille < CPU_MIN))
 		return fail_set(f, -ERANGE, "limits of '%s' are too small to run in", q->id);
@@ -134,6 +136,7 @@ static int run_jail(const struct table *t, const struct jail_start *q, const int
 				  .n_fds = ARRAY_LEN(map),
 				  .new_session = true,
 				  .no_new_privs = true,
+				  .file_max_bytes = q->file_max_bytes,
 				  .has_ids = t->node->is_root,
 				  .uid = s->uid,
 				  .gid = s->uid,
@@ -219,6 +222,18 @@ static void strike(const struct table *t, struct sandbox *s)
 		(void)kill(-s->monitor, SIGKILL);
 }
 
+/* One keeper under two names would give its uid back while processes still have it. */
+static bool has_keeper(const struct table *t, pid_t pid)
+{
+	pid_t known;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->item[i]->keeper >= 0 && pidfd_pid(t->item[i]->keeper, &known) == 0 &&
+		    known == pid)
+			return true;
+	return false;
+}
+
 /* A keeper of an earlier jailer: in our range of uids (or ours, without root), process 1 of a
  * namespace below ours, and called what a keeper is called. */
 static int check_keeper(const struct table *t, int pidfd, uid_t *ret_uid)
@@ -235,14 +250,16 @@ static int check_keeper(const struct table *t, int pidfd, uid_t *ret_uid)
 	if (err < 0)
 		return err;
 	if (again != pid || !node_uid_is_ours(t->node, s.uid[0]) || !proc_uid_is(&s, s.uid[0]) ||
-	    s.pid_depth < 2 || s.pid_inner != 1 || strcmp(s.name, KEEPER_NAME) != 0)
+	    s.pid_depth < 2 || s.pid_inner != 1 || strcmp(s.name, KEEPER_NAME) != 0 ||
+	    has_keeper(t, pid))
 		return -EPERM;
 	*ret_uid = s.uid[0];
 	return 0;
 }
 
 /* Takes over what an earlier jailer started, in order to end it. Its cgroup may be all that is
- * left of it. */
+ * left of it, or all that can be believed: the pidfd came from the keeper, which may be captured
+ * and not want to end. */
 static int adopt(struct table *t, const char *id, uint32_t seq, int pidfd, struct fail *f)
 {
 	AUTO(cgroup_done) struct cgroup cg;
@@ -258,7 +275,7 @@ static int adopt(struct table *t, const char *id, uint32_t seq, int pidfd, struc
 		return fail_set(f, -EUSERS, "more than %d sandboxes", SANDBOXES_MAX);
 	if (pidfd >= 0) {
 		err = check_keeper(t, pidfd, &uid);
-		if (err < 0 && err != -ESRCH)
+		if (err < 0 && err != -ESRCH && !has_cgroup)
 			return fail_set(f, err, "that process is not the keeper of '%s'", id);
 		own = err == 0 ? fcntl(pidfd, F_DUPFD_CLOEXEC, 0) : -1;
 		if (err == 0 && own < 0)

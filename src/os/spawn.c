@@ -1,6 +1,6 @@
 /* Fork and exec. The child reports where it failed through a close-on-exec pipe: end of file there
  * means that the program runs. Order in the child: session, cgroups, descriptors, identity,
- * no_new_privs, signals, exec; cgroups before identity because the files are root's. */
+ * limit, no_new_privs, signals, exec; cgroups before identity because the files are root's. */
 #include "os/spawn.h"
 
 #include "os/fd.h"
@@ -11,6 +11,7 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -92,6 +93,13 @@ static int child_ids(const struct spawn_spec *s)
 	return 0;
 }
 
+static int child_file_limit(const struct spawn_spec *s)
+{
+	const struct rlimit l = {.rlim_cur = s->file_max_bytes, .rlim_max = s->file_max_bytes};
+
+	return s->file_max_bytes != 0 && setrlimit(RLIMIT_FSIZE, &l) < 0 ? -errno : 0;
+}
+
 static void child_signals(void)
 {
 	struct sigaction dfl = {.sa_handler = SIG_DFL};
@@ -124,6 +132,9 @@ static int child_prepare(struct child *c, enum stage *at)
 	if (err < 0)
 		return err;
 	*at = STAGE_PRIVS;
+	err = child_file_limit(c->s);
+	if (err < 0)
+		return err;
 	if (c->s->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	return 0;

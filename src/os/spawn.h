@@ -22,6 +22,9 @@ struct spawn_spec {
 	bool new_session;  /* setsid */
 	bool no_new_privs; /* prctl */
 
+	/* No file grows past this by the program or what it starts (RLIMIT_FSIZE); 0: no limit. */
+	uint64_t file_max_bytes;
+
 	/* Identity, when has_ids: groups, gid and uid in that order, real, effective and saved. */
 	bool has_ids;
 	uid_t uid;

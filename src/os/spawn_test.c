@@ -10,22 +10,26 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 extern char **environ;
 
 static int child_main(void)
 {
+	struct rlimit file = {0};
 	sigset_t blocked;
 
 	for (int fd = 0; fd < 256; fd++)
 		if (fcntl(fd, F_GETFD) >= 0)
 			(void)printf("%d ", fd);
 	(void)sigprocmask(SIG_SETMASK, NULL, &blocked);
-	(void)printf("| uid %u gid %u groups %d | nnp %d | leader %d | usr1 %d blocked %d |",
-		     getuid(), getgid(), getgroups(0, NULL), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0),
-		     getsid(0) == getpid(), signal(SIGUSR1, SIG_DFL) == SIG_DFL,
-		     sigismember(&blocked, SIGTERM));
+	(void)getrlimit(RLIMIT_FSIZE, &file);
+	(void)printf(
+		"| uid %u gid %u groups %d | nnp %d | leader %d | usr1 %d blocked %d | file %lld |",
+		getuid(), getgid(), getgroups(0, NULL), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0),
+		getsid(0) == getpid(), signal(SIGUSR1, SIG_DFL) == SIG_DFL,
+		sigismember(&blocked, SIGTERM), (long long)file.rlim_max);
 	for (char **e = environ; *e != NULL; e++)
 		(void)printf(" %s", *e);
 	return 7;
@@ -92,13 +96,17 @@ static void test_plain(void)
 {
 	static const char *const env[] = {"A=1", "B=2", NULL};
 	static const int fds[] = {-1, -2};
-	struct spawn_spec s = {
-		.fds = fds, .n_fds = 2, .envp = env, .new_session = true, .no_new_privs = true};
+	struct spawn_spec s = {.fds = fds,
+			       .n_fds = 2,
+			       .envp = env,
+			       .new_session = true,
+			       .no_new_privs = true,
+			       .file_max_bytes = 1 << 20};
 	AUTO(str_drop) char *text = run("plain", &s, 7);
 	const char *at = strstr(text, "| nnp");
 
-	EXPECT_STR("privileges, session, signals, environment", at,
-		   "| nnp 1 | leader 1 | usr1 1 blocked 0 | A=1 B=2");
+	EXPECT_STR("privileges, session, signals, limit, environment", at,
+		   "| nnp 1 | leader 1 | usr1 1 blocked 0 | file 1048576 | A=1 B=2");
 }
 
 static void test_ids(void)

@@ -250,7 +250,7 @@ static void start_jail(struct msg *m)
 
 	j->platform = j->client = -1;
 	assert(jail_start_parse(&q, m->body) == 0 && m->n_fds == JAIL_FDS);
-	assert(q.memory_max_bytes && q.pids_max && q.cpu_max_permille);
+	assert(q.memory_max_bytes && q.file_max_bytes && q.pids_max && q.cpu_max_permille);
 	memcpy(j->id, q.id, sizeof j->id);
 	for (size_t i = 0; i < JAIL_FDS; i++)
 		j->fd[i] = fd_take(&m->fd[i]);

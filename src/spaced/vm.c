@@ -41,7 +41,8 @@
 #define MIB            ((uint64_t)1024 * 1024)
 #define JAIL_EXTRA_MIB 384u /* QEMU's own, the keeper, space-daemon, page tables, page cache */
 #define JAIL_PIDS_MAX  256u
-#define CPU_EXTRA      500u /* permille of a core, for what is not a vCPU */
+#define LAYER_EXTRA    (64 * MIB) /* a full disk's layer: the tables of qcow2, and room */
+#define CPU_EXTRA      500u       /* permille of a core, for what is not a vCPU */
 
 enum state { JAIL, ADOPT, START, UP, SAVING, ENDING, SAVED, SWEEPING, STATES };
 
@@ -433,6 +434,8 @@ static int ask_for_jail(struct vm *v, const int jail_fds[JAIL_FDS], struct fail 
 {
 	const struct vm_spec *s = &v->plan.spec;
 	struct jail_start q = {.memory_max_bytes = (s->memory_mib + JAIL_EXTRA_MIB) * MIB,
+			       .file_max_bytes =
+				       v->plan.disk_bytes + v->plan.disk_bytes / 8 + LAYER_EXTRA,
 			       .pids_max = JAIL_PIDS_MAX,
 			       .cpu_max_permille = s->vcpus * 1000 + CPU_EXTRA,
 			       .kvm = s->accel == ACCEL_KVM};

@@ -11,7 +11,7 @@
 #define PIDS_LIMIT   4194304u    /* Linux: PID_MAX_LIMIT on 64 bit */
 #define PERMILLE_MAX 1024000u    /* 1024 cores */
 
-#define JAIL_START_SIZE (STR_ID + 8 + 4 + 4 + 1)
+#define JAIL_START_SIZE (STR_ID + 8 + 8 + 4 + 4 + 1)
 #define VM_SPEC_REST    (1 + 4 + 4)
 #define VM_SPEC_MIN     (STR_ID + 2 + 2 + VM_SPEC_REST + 2)
 #define VM_SPEC_MAX                                                                                \
@@ -174,6 +174,7 @@ void jail_start_print(struct wr *out, const struct jail_start *v)
 {
 	wr_str(out, v->id);
 	wr_be64(out, v->memory_max_bytes);
+	wr_be64(out, v->file_max_bytes);
 	wr_be32(out, v->pids_max);
 	wr_be32(out, v->cpu_max_permille);
 	wr_u8(out, v->kvm);
@@ -185,11 +186,13 @@ int jail_start_parse(struct jail_start *ret, struct rd in)
 
 	rd_str(&in, v.id, sizeof v.id);
 	v.memory_max_bytes = rd_be64(&in);
+	v.file_max_bytes = rd_be64(&in);
 	v.pids_max = rd_be32(&in);
 	v.cpu_max_permille = rd_be32(&in);
 	v.kvm = rd_bool(&in);
 	if (!rd_end(&in) || !sandbox_id_valid(v.id) || v.memory_max_bytes > INT64_MAX ||
-	    v.pids_max > PIDS_LIMIT || v.cpu_max_permille > PERMILLE_MAX)
+	    v.file_max_bytes > INT64_MAX || v.pids_max > PIDS_LIMIT ||
+	    v.cpu_max_permille > PERMILLE_MAX)
 		return -EBADMSG;
 	*ret = v;
 	return 0;

@@ -105,6 +105,7 @@ enum jail_fd {
 struct jail_start {
 	char id[SANDBOX_ID_SIZE];
 	uint64_t memory_max_bytes; /* of the whole jail, 0 = no limit */
+	uint64_t file_max_bytes;   /* of any one file that it writes, 0 = no limit */
 	uint32_t pids_max;         /* 0 = no limit */
 	uint32_t cpu_max_permille; /* of one core, 0 = no limit */
 	bool kvm;                  /* /dev/kvm is needed inside */

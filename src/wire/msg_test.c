@@ -103,6 +103,7 @@ struct kind {
 
 static const struct jail_start start = {.id = ID,
 					.memory_max_bytes = 1,
+					.file_max_bytes = INT64_MAX,
 					.pids_max = 4194304,
 					.cpu_max_permille = 1024000,
 					.kvm = true};
@@ -241,10 +242,13 @@ static void other_ranges(void)
 	b[22] = 0x80;
 	EXPECT_EQ("memory past 2^63", jail_start_same(rd_of(b, n)), -EBADMSG);
 	(void)jail_start_bytes(b, sizeof b);
-	b[33]++;
+	b[30] = 0x80;
+	EXPECT_EQ("file past 2^63", jail_start_same(rd_of(b, n)), -EBADMSG);
+	(void)jail_start_bytes(b, sizeof b);
+	b[41]++;
 	EXPECT_EQ("one process too many", jail_start_same(rd_of(b, n)), -EBADMSG);
 	(void)jail_start_bytes(b, sizeof b);
-	b[37]++;
+	b[45]++;
 	EXPECT_EQ("one permille too many", jail_start_same(rd_of(b, n)), -EBADMSG);
 	n = vm_event_bytes(b, sizeof b);
 	b[0] = VM_STATES;
