@@ -117,8 +117,8 @@ static void add_ports(struct args *a)
 	}
 }
 
-/* cmos_init looks for a clock that this machine lacks, and cryptomgr tests what the distribution has
- * tested: together a quarter of an emulated boot. */
+/* cmos_init looks for a clock that this machine lacks, and cryptomgr tests what the distribution
+ * has tested: together a quarter of an emulated boot. */
 static const char cmdline_head[] = "console=hvc0 quiet panic=-1 random.trust_cpu=on "
 				   "initcall_blacklist=cmos_init cryptomgr.notests";
 

@@ -1,6 +1,6 @@
-/* What a captured monitor may send. Properties, for any bytes after which it hangs up: every command
- * is answered exactly once, the end is told exactly once and last, an event has a name; and how the
- * bytes were cut makes no difference.
+/* What a captured monitor may send. Properties, for any bytes after which it hangs up: every
+ * command is answered exactly once, the end is told exactly once and last, an event has a name; and
+ * how the bytes were cut makes no difference.
  *
  * Input: one byte that says how long a piece is, then what the monitor says. */
 #include "engine/qmp.h"

@@ -1,4 +1,4 @@
-/* The exit record: one line of JSON, whole, whatever stood there before and whatever the reason is. */
+/* The exit record: one line of JSON, whole, whatever stood there before, whatever the reason is. */
 #include "keeper/record.h"
 
 #include "base/alloc.h"
