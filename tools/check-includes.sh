@@ -10,6 +10,8 @@ may() {
 	shift
 	while IFS=: read -r file included; do
 		[ ! -f "${file%/*}/$included" ] || continue # beside it
+		# A program's test may make disks as spaced does.
+		[[ $file != *_test.c || $included != store/* ]] || continue
 		case " $directory $* " in
 		*" ${included%%/*} "*) ;;
 		*)

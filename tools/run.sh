@@ -26,6 +26,8 @@ say "The node:"
 "$space" up --listen 127.0.0.1:0
 say "\$ space run python3 -c 'print(6*7)'"
 "$space" run --timing python3 -c 'print(6*7)'
+echo "The first sandbox of a size boots its template; from then on its saved state is restored:"
+"$space" run --timing true
 
 short=${space#"$PWD"/}
 cat <<TEXT

@@ -19,6 +19,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* AddressSanitizer keeps what was freed, so sizes of memory say little. gcc and clang each tell of
+ * it in their own way. */
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_HAS_ASAN 1
+#elif defined(__has_feature)
+#define TEST_HAS_ASAN __has_feature(address_sanitizer)
+#else
+#define TEST_HAS_ASAN 0
+#endif
+
 static unsigned test_passed;
 static unsigned test_failed;
 

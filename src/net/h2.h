@@ -72,9 +72,10 @@ struct h2_ops {
 
 enum h2_flags {
 	H2_SERVER = 1,
-	/* The peer is a guest, or a program that a guest may have captured: the frame prefilter is on (types DATA, HEADERS, RST_STREAM,
-	 * SETTINGS, PING, GOAWAY, WINDOW_UPDATE only; small frames are throttled by not reading;
-	 * DATA on dead streams is counted; abuse ends the session with -EPROTO). */
+	/* The peer is a guest, or a program that a guest may have captured: the frame prefilter is
+	 * on (types DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE only; small
+	 * frames are throttled by not reading; DATA on dead streams is counted; abuse ends the
+	 * session with -EPROTO). */
 	H2_HOSTILE_PEER = 2,
 };
 

@@ -358,7 +358,7 @@ static struct side *request(struct run *r, const char *path, uint64_t to_send)
 }
 
 /* AddressSanitizer keeps what was freed. */
-#if defined(__SANITIZE_ADDRESS__)
+#if TEST_HAS_ASAN
 #define GROWTH_MAX_KIB SIZE_MAX
 #else
 #define GROWTH_MAX_KIB 8192u

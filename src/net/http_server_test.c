@@ -523,7 +523,7 @@ static size_t rss_kib(void)
 	return (size_t)u.ru_maxrss;
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if TEST_HAS_ASAN
 #define GROWTH_MAX_KIB SIZE_MAX
 #else
 #define GROWTH_MAX_KIB 8192u
