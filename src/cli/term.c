@@ -14,10 +14,11 @@
 #define CELL_MAX       512
 
 static struct {
-	bool is_live;      /* stderr */
-	bool has_colour;   /* stderr */
-	bool has_bold;     /* stdout */
-	bool has_progress; /* a moving line stands there */
+	bool is_live;              /* stderr */
+	bool has_colour;           /* stderr */
+	bool has_bold;             /* stdout */
+	bool has_progress;         /* a moving line stands there */
+	char last[LINE_MAX_BYTES]; /* progress that was told, where no line can move */
 } term;
 
 void term_init(void)
@@ -100,7 +101,9 @@ void term_progress(const char *fmt, ...)
 		return;
 	str_escape(line, sizeof line, text, size_min((size_t)n, sizeof text - 1), NULL);
 	if (!term.is_live) {
-		(void)fprintf(stderr, "%s\n", line);
+		if (strcmp(line, term.last) != 0)
+			(void)fprintf(stderr, "%s\n", line);
+		(void)str_copy(term.last, sizeof term.last, line); /* of the same size */
 		return;
 	}
 	(void)fprintf(stderr, "\r\033[K%.*s", 100, line);
