@@ -53,6 +53,8 @@ static const struct {
 	 true},
 	{"under KVM it is not", ACCEL_KVM, true, "tsc_early_khz", false},
 	{"mitigations stay under KVM", ACCEL_KVM, true, "mitigations", false},
+	{"a panic ends the VM", ACCEL_TCG, true, " panic=-1 reboot=t ", true},
+	{"under KVM too", ACCEL_KVM, true, " panic=-1 reboot=t ", true},
 	{"spaced's words come last", ACCEL_TCG, true, " space.x=1\n", true},
 	{"boot writes RAM", ACCEL_TCG, true, "size=512M,mem-path=/proc/self/fd/8,share=on\n", true},
 	{"restore does not", ACCEL_TCG, false, "size=512M,mem-path=/proc/self/fd/8,share=off\n",

@@ -93,6 +93,18 @@ test('spaced dies: another one finds the sandbox as it was', async () => {
   assert.equal(await same.kill(), true)
 })
 
+for (const [what, key] of [['panics', 'c'], ['restarts', 'b']]) {
+  test(`the guest ${what}: the sandbox has ended at once`, async () => {
+    const cut = assert.rejects(sleeper.wait(), TimeoutError)
+    const at = Date.now()
+    await sandbox.commands.run(`echo ${key} >/proc/sysrq-trigger`, { user: 'root' }).catch(() => null)
+    await cut
+    await until('the sandbox is known to be gone', async () => !(await sandbox.isRunning()), 2000)
+    assert.ok(Date.now() - at < 5000, `took ${Date.now() - at} ms`)
+    await until('nothing is left of it', noneLeft)
+  })
+}
+
 test('the guest powers off: the sandbox has ended', async () => {
   const cut = assert.rejects(sleeper.wait(), TimeoutError)
   await sandbox.commands.run('echo o >/proc/sysrq-trigger', { user: 'root' }).catch(() => null)
