@@ -94,7 +94,8 @@ struct h2_stream *h2_request(struct h2 *h, const struct h2_message *m, bool is_e
 
 /* Server: takes the stream of on_request. */
 void h2_accept(struct h2_stream *s, const struct h2_stream_ops *ops, void *arg);
-int h2_respond(struct h2_stream *s, const struct h2_message *m, bool is_end); /* once */
+/* Once. A HEAD is answered by its head alone: what is written behind it drains and goes nowhere. */
+int h2_respond(struct h2_stream *s, const struct h2_message *m, bool is_end);
 
 void *h2_stream_arg(const struct h2_stream *s);
 struct h2 *h2_stream_session(const struct h2_stream *s);

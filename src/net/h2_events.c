@@ -77,8 +77,11 @@ static int on_invalid_header(nghttp2_session *ng, const nghttp2_frame *f, const 
 static void request_arrived(struct h2 *h, struct h2_stream *s)
 {
 	struct h2_message m;
+	const char *method;
 
 	h2_head_message(&h->head, &m);
+	method = h2_get(&m, ":method");
+	s->has_no_body = method && strcmp(method, "HEAD") == 0;
 	h->ops->on_request(h, s, &m);
 	if (!h->is_freed && !s->ops && !s->is_closed)
 		h2_reset(s, H2_INTERNAL_ERROR);

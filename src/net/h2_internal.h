@@ -75,6 +75,7 @@ struct h2_stream {
 	size_t drained; /* framed out, not told yet */
 	uint32_t code;
 	bool has_head;     /* client: the answer's head was seen; server: sent */
+	bool has_no_body;  /* server: the request was a HEAD, so the answer is a head */
 	bool has_peer_end; /* END_STREAM was seen */
 	bool is_finished;  /* END_STREAM goes out behind the queue */
 	bool is_deferred;  /* nghttp2 waits for h2_stream_resume() */

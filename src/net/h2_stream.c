@@ -129,6 +129,8 @@ static void stream_resume(struct h2_stream *s)
 
 size_t h2_room(const struct h2_stream *s)
 {
+	if (s->has_no_body && !s->is_closed)
+		return H2_STREAM_QUEUE;
 	return s->is_closed || s->is_finished ? 0 : buf_room(&s->out);
 }
 
@@ -136,6 +138,12 @@ int h2_write(struct h2_stream *s, const void *p, size_t n)
 {
 	int r;
 
+	if (s->has_no_body && !s->is_closed) { /* RFC 9110 §9.3.2: as if it had left */
+		s->drained += n;
+		h2_stream_tell(s);
+		h2_kick(s->h2);
+		return 0;
+	}
 	if (s->is_closed || s->is_finished)
 		return -EPIPE;
 	r = buf_append(&s->out, p, n);
@@ -208,6 +216,7 @@ int h2_respond(struct h2_stream *s, const struct h2_message *m, bool is_end)
 	r = h2_message_nv(m, nv);
 	if (r < 0)
 		return r;
+	is_end = is_end || s->has_no_body;
 	r = nghttp2_submit_response(s->h2->ng, s->id, nv, m->n, is_end ? NULL : &body_provider);
 	if (r < 0)
 		return r == NGHTTP2_ERR_NOMEM ? -ENOMEM : -EPIPE;

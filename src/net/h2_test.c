@@ -340,12 +340,13 @@ static void run_end(struct run *r)
 		free(r->end[i]);
 }
 
-static struct side *request(struct run *r, const char *path, uint64_t to_send)
+static struct side *request_by(struct run *r, const char *method, const char *path,
+			       uint64_t to_send)
 {
 	struct side *d = side_new(r->end[CLIENT]);
 	struct h2_message m = {0};
 
-	(void)h2_add(&m, ":method", "POST");
+	(void)h2_add(&m, ":method", method);
 	(void)h2_add(&m, ":scheme", "http");
 	(void)h2_add(&m, ":authority", "envd");
 	(void)h2_add(&m, ":path", path);
@@ -355,6 +356,11 @@ static struct side *request(struct run *r, const char *path, uint64_t to_send)
 		r->end[CLIENT]->opened++;
 	pump(d);
 	return d;
+}
+
+static struct side *request(struct run *r, const char *path, uint64_t to_send)
+{
+	return request_by(r, "POST", path, to_send);
 }
 
 /* AddressSanitizer keeps what was freed. */
@@ -641,6 +647,22 @@ static void test_queue(void)
 	run_end(&r);
 }
 
+/* An answer with a body to a HEAD would be an offence against the peer. */
+static void test_head(void)
+{
+	struct run r;
+	struct side *d;
+
+	run_start(&r);
+	d = request_by(&r, "HEAD", "/bulk", 0);
+	run_on(&r);
+	EXPECT_STR("a HEAD is answered", d->status, "200");
+	EXPECT("and ended", d->has_end);
+	EXPECT_EQ("without a body", d->got, 0);
+	EXPECT_EQ("and clean", r.end[CLIENT]->last_code, H2_NO_ERROR);
+	run_end(&r);
+}
+
 int main(void)
 {
 	test_bulk();
@@ -652,6 +674,7 @@ int main(void)
 		test_free_inside(i);
 	test_goaway();
 	test_heads();
+	test_head();
 	test_full();
 	test_queue();
 	return test_done();
