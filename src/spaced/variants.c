@@ -143,9 +143,7 @@ static void store_work(void *arg)
 	if (v->work_err < 0)
 		return;
 	fd_drop(&v->files.devices);
-	v->work_err = variant_open_devices(&n->data, v->id, &v->files.devices, &v->work_fail);
-	if (v->work_err == 0)
-		v->work_err = variant_open_layer(&n->data, v->id, &v->files.layer, &v->work_fail);
+	v->work_err = variant_load_rest(&n->data, v->id, &v->files, &v->work_fail);
 }
 
 static void store_done(void *arg)
@@ -449,8 +447,6 @@ const char *variant_name(const struct variant *v)
 
 int variant_plan(struct node *n, struct variant *v, struct vm_plan *ret, struct fail *f)
 {
-	int r;
-
 	assert(v->state == READY);
 	(void)str_copy(ret->spec.variant, sizeof ret->spec.variant, v->id); /* same size */
 	ret->spec.accel = v->key.accel;
@@ -462,9 +458,10 @@ int variant_plan(struct node *n, struct variant *v, struct vm_plan *ret, struct 
 		return fail_errno(f, -errno, "cannot share the memory");
 	/* Each jail gets descriptors of its own: offsets and flags of a shared one would be
 	 * shared too. */
-	if ((r = variant_open_devices(&n->data, v->id, &ret->fd[RESTORE_FD_STATE], f)) < 0 ||
-	    (r = variant_open_layer(&n->data, v->id, &ret->fd[RESTORE_FD_TEMPLATE_LAYER], f)) < 0)
-		return r;
+	ret->fd[RESTORE_FD_STATE] = fd_reopen(v->files.devices, O_RDONLY | O_CLOEXEC);
+	ret->fd[RESTORE_FD_TEMPLATE_LAYER] = fd_reopen(v->files.layer, O_RDONLY | O_CLOEXEC);
+	if (ret->fd[RESTORE_FD_STATE] < 0 || ret->fd[RESTORE_FD_TEMPLATE_LAYER] < 0)
+		return fail_set(f, -EMFILE, "cannot share the device state and the disk layer");
 	return file_open(n->data.root, v->key.image, O_RDONLY, 0, &ret->fd[RESTORE_FD_BASE], f);
 }
 

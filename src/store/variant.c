@@ -56,14 +56,29 @@ bool variant_exists(const struct data *d, const char *id)
 	return dir_exists(d->variants, id);
 }
 
-int variant_open_devices(const struct data *d, const char *id, int *ret_fd, struct fail *f)
+static int load_sealed(const struct data *d, const char *id, const char *name, uint64_t max,
+		       int *ret_fd, struct fail *f)
 {
-	return open_in(d, id, "devices", ret_fd, f);
+	AUTO(fd_drop) int file = -1;
+	struct stat st;
+	int r = open_in(d, id, name, &file, f);
+
+	if (r < 0)
+		return r;
+	if (fstat(file, &st) < 0)
+		return fail_errno(f, -errno, "cannot read the variant's '%s'", name);
+	if (st.st_size < 1 || (uint64_t)st.st_size > max)
+		return fail_set(f, -EBADMSG, "the variant's '%s' has an odd size", name);
+	if ((r = memfd_load(name, file, (uint64_t)st.st_size, ret_fd, f)) < 0)
+		return r;
+	return memfd_seal(*ret_fd, f);
 }
 
-int variant_open_layer(const struct data *d, const char *id, int *ret_fd, struct fail *f)
+int variant_load_rest(const struct data *d, const char *id, struct variant_files *v, struct fail *f)
 {
-	return open_in(d, id, "layer.qcow2", ret_fd, f);
+	int r = load_sealed(d, id, "devices", VARIANT_DEVICES_MAX, &v->devices, f);
+
+	return r < 0 ? r : load_sealed(d, id, "layer.qcow2", VARIANT_LAYER_MAX, &v->layer, f);
 }
 
 /* --- manifest --- */
@@ -157,9 +172,7 @@ static int load_files(const struct data *d, const char *id, const struct manifes
 
 	if ((r = open_in(d, id, "ram", &ram, f)) < 0 ||
 	    (r = memfd_load("ram", ram, m->ram_bytes, &v->ram, f)) < 0 ||
-	    (r = memfd_seal(v->ram, f)) < 0 ||
-	    (r = variant_open_devices(d, id, &v->devices, f)) < 0 ||
-	    (r = variant_open_layer(d, id, &v->layer, f)) < 0)
+	    (r = memfd_seal(v->ram, f)) < 0 || (r = variant_load_rest(d, id, v, f)) < 0)
 		return r;
 	return check_files(v, m, f);
 }

@@ -12,7 +12,7 @@
 
 #define VARIANT_FORMAT       1
 #define VARIANT_DEVICES_MAX  (16u * 1024 * 1024)
-#define VARIANT_LAYER_MAX    ((uint64_t)64 << 30)
+#define VARIANT_LAYER_MAX    ((uint64_t)256 << 20) /* what a boot writes: 400 KB are usual */
 #define VARIANT_MANIFEST_MAX 65536u
 
 /* What a variant is the product of. The same words give the same id, on every node. */
@@ -28,8 +28,10 @@ struct variant_key {
 void variant_id(const struct variant_key *k, char ret[VARIANT_ID_SIZE]);
 
 struct variant_files {
-	int ram;     /* sealed memfd */
-	int devices; /* read only, as the rest */
+	/* Sealed memfds, all of them: a captured QEMU may have the uid that owns the files (without
+	 * root it has), and whatever it can open again for writing it could poison for the next. */
+	int ram;
+	int devices;
 	int layer;
 };
 #define VARIANT_FILES_NONE ((struct variant_files){-1, -1, -1})
@@ -37,13 +39,13 @@ void variant_files_done(struct variant_files *v);
 
 bool variant_exists(const struct data *d, const char *id);
 
-/* Loads the RAM into memory and checks every file against the manifest. -ENOENT: there is none;
- * -EBADMSG: damaged (remove it and make it anew). */
+/* Loads everything into memory and checks it against the manifest. -ENOENT: there is none; -EBADMSG:
+ * damaged (remove it and make it anew). */
 int variant_load(const struct data *d, const char *id, struct variant_files *ret, struct fail *f);
 
-/* A descriptor with an offset of its own: QEMU reads the device state from where it stands. */
-int variant_open_devices(const struct data *d, const char *id, int *ret_fd, struct fail *f);
-int variant_open_layer(const struct data *d, const char *id, int *ret_fd, struct fail *f);
+/* All but the RAM, of a variant that was just saved. */
+int variant_load_rest(const struct data *d, const char *id, struct variant_files *v,
+		      struct fail *f);
 
 /* Stores a variant. ram: the memfd that QEMU has left, devices: a memfd or file; the layer is
  * moved from run/<run_id>/layer.qcow2. Seals ram. */

@@ -144,6 +144,8 @@ static void check_load(const struct data *d, const char *id)
 
 	EXPECT_EQ("loads", variant_load(d, id, &v, &f), 0);
 	EXPECT("its memory is sealed", memfd_is_sealed(v.ram));
+	EXPECT("so are its device state and its layer",
+	       memfd_is_sealed(v.devices) && memfd_is_sealed(v.layer));
 	CHECK(pread(v.ram, got, 5, 64 * 1024 * 1024 + 5) == 5);
 	EXPECT_STR("and what it was", got, "hello");
 	EXPECT("it is sparse", fstat(v.ram, &st) == 0 && st.st_blocks * 512 < 1024 * 1024);
