@@ -39,8 +39,8 @@ void variant_files_done(struct variant_files *v);
 
 bool variant_exists(const struct data *d, const char *id);
 
-/* Loads everything into memory and checks it against the manifest. -ENOENT: there is none; -EBADMSG:
- * damaged (remove it and make it anew). */
+/* Loads everything into memory and checks it against the manifest. -ENOENT: there is none;
+ * -EBADMSG: damaged (remove it and make it anew). */
 int variant_load(const struct data *d, const char *id, struct variant_files *ret, struct fail *f);
 
 /* All but the RAM, of a variant that was just saved. */
