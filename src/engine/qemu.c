@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "engine/qemu_argv.h"
 #include "engine/qmp.h"
 #include "engine/tsc.h"
@@ -70,6 +71,8 @@ static void on_guest_end(struct engine *e, const char *name, const json_t *data)
 		e->events->on_guest_end(e->arg, "the guest's kernel panicked");
 	else if (reason && !strcmp(reason, "guest-reset"))
 		e->events->on_guest_end(e->arg, "the guest restarted");
+	else if (reason && str_starts(reason, "host-"))
+		e->events->on_guest_end(e->arg, "the virtual machine was told to end");
 	else
 		e->events->on_guest_end(e->arg, "the guest shut down");
 }

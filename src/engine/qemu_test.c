@@ -27,6 +27,7 @@ enum does {
 	BABBLES,
 	SHUTS_DOWN, /* the guest does */
 	RESETS,
+	IS_ENDED, /* by a signal from outside */
 	NO_RESUME,
 	EMPTY_STATE,
 	LONG_STATE,
@@ -73,7 +74,7 @@ static void on_running(void *arg)
 	struct fail f = {0};
 
 	hear(w, "running");
-	if (!w->c->saves && w->c->does != SHUTS_DOWN && w->c->does != RESETS) {
+	if (!w->c->saves && (w->c->does < SHUTS_DOWN || w->c->does > IS_ENDED)) {
 		loop_stop(w->loop);
 		return;
 	}
@@ -149,6 +150,12 @@ static void act(struct world *w, const char *line, const char *name)
 		say(w, "{\"event\": \"RESUME\"}\r\n");
 }
 
+static const char *const shutdown[] = {
+	[SHUTS_DOWN] = "{\"event\":\"SHUTDOWN\",\"data\":{\"reason\":7}}\n",
+	[RESETS] = "{\"event\":\"SHUTDOWN\",\"data\":{\"reason\":\"guest-reset\"}}\n",
+	[IS_ENDED] = "{\"event\":\"SHUTDOWN\",\"data\":{\"reason\":\"host-signal\"}}\n",
+};
+
 static void misbehave(struct world *w, const char *line, const char *name)
 {
 	switch (w->c->does) {
@@ -169,10 +176,9 @@ static void misbehave(struct world *w, const char *line, const char *name)
 		return;
 	case SHUTS_DOWN:
 	case RESETS:
+	case IS_ENDED:
 		act(w, line, name);
-		say(w, w->c->does == RESETS
-			       ? "{\"event\":\"SHUTDOWN\",\"data\":{\"reason\":\"guest-reset\"}}\n"
-			       : "{\"event\":\"SHUTDOWN\",\"data\":{\"reason\":7}}\n");
+		say(w, shutdown[w->c->does]);
 		return;
 	case HONEST:
 	case NO_RESUME:
@@ -277,6 +283,8 @@ static const struct scenario cases[] = {
 	 "running, the guest shut down"},
 	{"the guest resets", false, false, "migrate-incoming", RESETS,
 	 "running, the guest restarted"},
+	{"QEMU is told to end", true, false, "qmp_capabilities", IS_ENDED,
+	 "running, the virtual machine was told to end"},
 	{"stop is refused", true, true, "stop", REFUSES, "running, 'stop' was refused: no\\x0a"},
 	{"stop is not answered", true, true, "stop", SILENT,
 	 "running, the VM monitor did not answer 'stop' in time"},

@@ -1,6 +1,7 @@
 /* Copies what a child says into a file that never grows past a cap: at the cap the newest half
- * stays. It reads no faster than a rate, so that a flood costs the flooder, not the host: the
- * pipe or socket fills and the writer waits. The bytes are opaque. */
+ * stays. It reads no faster than a rate, so that a flood costs the flooder, not the host: the pipe
+ * or socket fills and the writer waits (QEMU drops a console's bytes then, and its guest goes on).
+ * The bytes are opaque. */
 #ifndef SPACE_KEEPER_CAPLOG_H
 #define SPACE_KEEPER_CAPLOG_H
 

@@ -58,7 +58,6 @@ struct keeper {
 	bool is_saved;
 	bool has_session; /* space-daemon with the guest */
 	bool is_ending;   /* the guest ended or the monitor hung up: the VMM has end_ms to follow */
-	char how[128];    /* what the guest said of its end */
 	int ram;          /* for a spaced that comes after */
 	int state_fd;     /* while saving */
 	int channel[CHANNELS]; /* host ends */
@@ -106,7 +105,9 @@ static void stop(struct keeper *k, int wait_status, const char *why)
 	k->state = VM_STOPPED;
 	timer_clear(k->deadline);
 	record_write(KEEPER_FD_EXIT, k->spec.id, text, wait_status);
+	/* Before the sync: clients whose streams are cut ask spaced at once. */
 	tell(k, (uint32_t)wait_status, text);
+	record_sync(KEEPER_FD_EXIT);
 	loop_stop(k->loop);
 }
 
@@ -125,16 +126,14 @@ static void on_deadline(void *arg)
 {
 	struct keeper *k = arg;
 
-	stop(k, 0, *k->how ? k->how : k->late);
+	stop(k, 0, k->late);
 }
 
 /* The VMM is about to end by itself: its status says more, and waiting for it is bounded. */
-static void ending(struct keeper *k, const char *late)
+static void ending(struct keeper *k)
 {
-	if (k->is_ending)
-		return;
 	k->is_ending = true;
-	deadline_set(k, k->times->end_ms, late);
+	deadline_set(k, k->times->end_ms, "the VM monitor hung up");
 }
 
 /* Both halves of READY, in whichever order they are heard. */
@@ -213,12 +212,12 @@ static void on_saved(void *arg)
 	fd_drop(&k->state_fd);
 }
 
+/* At once: the VMM closes the channels only after its disks, so spaced hears why before the
+ * clients whose streams are cut can ask. What the guest flushed is durable by then, and a VMM
+ * that lies about it ends itself. */
 static void on_guest_end(void *arg, const char *how)
 {
-	struct keeper *k = arg;
-
-	(void)snprintf(k->how, sizeof k->how, "%s", how);
-	ending(k, k->how);
+	stop(arg, 0, how);
 }
 
 static void on_failed(void *arg, const struct fail *why)
@@ -226,7 +225,7 @@ static void on_failed(void *arg, const struct fail *why)
 	struct keeper *k = arg;
 
 	if (k->vmm > 0 && why->code == -EPIPE)
-		ending(k, "the VM monitor hung up");
+		ending(k);
 	else
 		stop(k, 0, why->text);
 }
@@ -265,10 +264,7 @@ static void vmm_ended(struct keeper *k, int wait_status)
 		return;
 	}
 	child_status_print(status, sizeof status, wait_status);
-	if (*k->how)
-		(void)snprintf(why, sizeof why, "%s (%s)", k->how, status);
-	else
-		(void)snprintf(why, sizeof why, "the virtual machine ended: %s", status);
+	(void)snprintf(why, sizeof why, "the virtual machine ended: %s", status);
 	stop(k, wait_status, why);
 }
 

@@ -13,7 +13,7 @@ struct keeper_times {
 	uint32_t boot_ms;    /* until space-daemon has a session with the guest */
 	uint32_t restore_ms; /* the same, and after space-daemon was started anew */
 	uint32_t save_ms;    /* until the VMM has ended */
-	uint32_t end_ms;     /* from the guest's end, or the monitor's hang-up, to the VMM's */
+	uint32_t end_ms;     /* from the monitor's hang-up to the VMM's end */
 	struct engine_times engine;
 };
 extern const struct keeper_times keeper_times_usual;

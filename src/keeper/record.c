@@ -23,6 +23,12 @@ void record_write(int fd, const char *id, const char *why, int wait_status)
 		      at);
 	text = j ? json_print(j, RECORD_MAX, &n) : NULL;
 	if (!text || ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0 ||
-	    fd_write_all(fd, text, n) < 0 || fd_write_all(fd, "\n", 1) < 0 || fsync(fd) < 0)
+	    fd_write_all(fd, text, n) < 0 || fd_write_all(fd, "\n", 1) < 0)
 		log_warn("cannot write the exit record, going on", "errno=%d", errno);
+}
+
+void record_sync(int fd)
+{
+	if (fsync(fd) < 0)
+		log_warn("cannot sync the exit record, going on", "errno=%d", errno);
 }
