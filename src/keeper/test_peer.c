@@ -11,16 +11,18 @@
 #include "os/seqpacket.h"
 #include "wire/msg.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#define PLAY       "/play/"
-#define NAME_SIZE  64
-#define LINE_SIZE  4096
-#define DAEMON_CTL 3
-#define FLOOD      (4u * 1024 * 1024)
+#define PLAY           "/play/"
+#define NAME_SIZE      64
+#define LINE_SIZE      4096
+#define DAEMON_CTL     3
+#define DAEMON_CHANNEL 6 /* its other end is the VMM's */
+#define FLOOD          (4u * 1024 * 1024)
 
 struct peer {
 	char play[NAME_SIZE];
@@ -35,10 +37,15 @@ static void say(const char *text)
 		_exit(0); /* the keeper is gone */
 }
 
-static _Noreturn void rest(void)
+/* Does nothing more, until the other end of fd is gone: the keeper's death may come before
+ * prctl() asked to hear of it. */
+static _Noreturn void rest(int fd)
 {
-	for (;;)
-		(void)pause();
+	struct pollfd p = {.fd = fd};
+
+	while (poll(&p, 1, -1) < 0 || !(p.revents & POLLHUP))
+		;
+	_exit(0);
 }
 
 static bool plays(const struct peer *p, const char *what)
@@ -70,7 +77,7 @@ static void on_booted(struct peer *p)
 	}
 	if (plays(p, "claims-reset")) {
 		say(reset);
-		rest();
+		rest(QEMU_FD_CONSOLE);
 	}
 	if (plays(p, "exits"))
 		_exit(3);
@@ -91,7 +98,7 @@ static void on_booted(struct peer *p)
 static void on_save(struct peer *p)
 {
 	if (plays(p, "never-saves"))
-		rest();
+		rest(QEMU_FD_CONSOLE);
 	if (plays(p, "saves-nothing"))
 		return;
 	if (plays(p, "dies-saving"))
@@ -152,10 +159,10 @@ static _Noreturn void play_vmm(struct peer *p)
 {
 	(void)fd_set_nonblock(QEMU_FD_QMP, false);
 	if (plays(p, "silent"))
-		rest();
+		rest(QEMU_FD_CONSOLE);
 	if (plays(p, "hangs-up")) {
 		(void)close(QEMU_FD_QMP);
-		rest();
+		rest(QEMU_FD_CONSOLE);
 	}
 	if (plays(p, "babbles"))
 		say("\033[2J this is not QMP\n");
@@ -186,12 +193,12 @@ static _Noreturn void play_daemon(struct peer *p)
 	if (seqpacket_recv(DAEMON_CTL, packet, sizeof packet, &n, NULL, 0, &n_fds) < 0)
 		_exit(3);
 	if (plays(p, "mute"))
-		rest();
+		rest(DAEMON_CHANNEL);
 	msg_head_print(&w, plays(p, "lies") ? MSG_VM_STOP : MSG_DAEMON_READY, 0);
 	(void)seqpacket_send(DAEMON_CTL, packet, wr_len(&w), NULL, 0);
 	if (plays(p, "ready-then-dies"))
 		_exit(1);
-	rest();
+	rest(DAEMON_CHANNEL);
 }
 
 int main(int argc, char **argv)
