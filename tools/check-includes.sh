@@ -19,18 +19,16 @@ may() {
 			bad=1
 			;;
 		esac
-	done < <(git ls-files -- "src/$directory/*.c" "src/$directory/*.h" |
-		xargs -r grep -HoE '^#include "[^"]+"' | sed 's/#include "\(.*\)"/\1/')
+	done < <(find "src/$directory" -name '*.[ch]' -print0 |
+		xargs -r -0 grep -HoE '^#include "[^"]+"' | sed 's/#include "\(.*\)"/\1/')
 }
 
 # only PATTERN DIRECTORY...: a library's header is included in these places only.
 only() {
-	local pattern=$1 directory found excluded=()
+	local pattern=$1 directories found
 	shift
-	for directory in "$@"; do
-		excluded+=(":!src/$directory/")
-	done
-	found=$(git grep -nE "^#include <($pattern)" -- 'src/' "${excluded[@]}" || :)
+	directories=$(IFS='|' && echo "$*")
+	found=$(grep -rnE --include='*.[ch]' "^#include <($pattern)" src | grep -vE "^src/($directories)/" || :)
 	if [ -n "$found" ]; then
 		echo "only src/{$*} may include this:"
 		echo "$found"

@@ -29,7 +29,7 @@ def functions(lines):
 def main():
     with open("tools/length-allow", encoding="utf-8") as f:
         allowed = {line.split("#")[0].strip() for line in f}
-    files = subprocess.run(["git", "ls-files", "--", "*.c", "*.h"], check=True, capture_output=True, text=True)
+    files = subprocess.run(["tools/sources.sh", "*.c", "*.h"], check=True, capture_output=True, text=True)
     bad, count, long = [], 0, 0
     for path in files.stdout.split():
         with open(path, encoding="utf-8") as f:

@@ -16,7 +16,11 @@ case " $suites " in
 *" system "*)
 	if ! [ tests/node_modules/.package-lock.json -nt tests/package-lock.json ]; then
 		echo "installing the E2B SDK below tests"
-		(cd tests && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+		(cd tests && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) || {
+			echo "the E2B SDK cannot be installed: whole-system tests will be skipped"
+			[ "${CI-}" != true ] || exit 1
+			rm -rf -- tests/node_modules
+		}
 	fi
 	tools/share-template.sh "$data" "$test_data/seed"
 	mkdir -p -- "$test_data/seed"
