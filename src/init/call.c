@@ -278,6 +278,13 @@ static const struct route *find_route(const struct route *routes, const char *me
 	return NULL;
 }
 
+/* envd's files. A 404 would tell an SDK that a file is missing. */
+static bool is_of_files(const char *path)
+{
+	return strcmp(path, "/files") == 0 || str_starts(path, "/files?") ||
+	       str_starts(path, "/files/") || str_starts(path, "/filesystem.Filesystem/");
+}
+
 void call_begin(struct guest *g, const struct route *routes, struct h2_stream *s,
 		const struct h2_message *m)
 {
@@ -291,6 +298,10 @@ void call_begin(struct guest *g, const struct route *routes, struct h2_stream *s
 	c->stream = s;
 	h2_accept(s, &call_ops, c);
 	c->route = find_route(routes, method ? method : "", path ? path : "", &is_path);
+	if (!c->route && path && is_of_files(path)) {
+		call_error(c, CONNECT_UNIMPLEMENTED, "files are not available in this version");
+		return;
+	}
 	if (!c->route) {
 		call_status(c, is_path ? 405 : 404);
 		return;

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { CommandExitError, Sandbox, SandboxNotFoundError, TimeoutError } from 'e2b'
+import { CommandExitError, FileNotFoundError, Sandbox, SandboxNotFoundError, TimeoutError } from 'e2b'
 import { Node, until } from '../lib/node.mjs'
 
 let node
@@ -235,6 +235,21 @@ test('setTimeout moves the end', async () => {
   const before = (await sandbox.getInfo()).endAt
   await sandbox.setTimeout(900_000)
   assert.ok((await sandbox.getInfo()).endAt > before)
+})
+
+test('a terminal: its size, its end', async () => {
+  let text = ''
+  const shell = await sandbox.pty.create({ cols: 93, rows: 31, onData: (d) => { text += new TextDecoder().decode(d) } })
+  await sandbox.pty.sendInput(shell.pid, new TextEncoder().encode('stty size; exit 4\n'))
+  await assert.rejects(shell.wait(), (error) => error instanceof CommandExitError && error.exitCode === 4)
+  assert.match(text, /[\r\n]31 93\r\n/)
+})
+
+test('files are refused in words, not as missing', async () => {
+  const refused = (error) => /not available in this version/.test(error.message) && !(error instanceof FileNotFoundError)
+  await assert.rejects(sandbox.files.write('/tmp/a', 'text'), refused)
+  await assert.rejects(sandbox.files.read('/etc/hostname'), refused)
+  await assert.rejects(sandbox.files.list('/'), refused)
 })
 
 test('an unknown template, a wrong key', async () => {

@@ -101,7 +101,9 @@ static void before_init(struct vm *v)
 	expect_error("no user code before /space/init", run_sh(v, NULL, "true"), "unavailable",
 		     NULL);
 	EXPECT_EQ("health", vm_call(v, "GET", "/health", NULL, NULL), 204);
-	EXPECT_EQ("unknown path", vm_call(v, "GET", "/files", NULL, NULL), 404);
+	EXPECT_EQ("unknown path", vm_call(v, "GET", "/file", NULL, NULL), 404);
+	EXPECT_EQ("files", vm_call(v, "GET", "/files?path=%2Fx", NULL, NULL), 501);
+	EXPECT_EQ("folders", vm_call(v, "POST", "/filesystem.Filesystem/ListDir", "{}", NULL), 501);
 	EXPECT_EQ("unknown procedure", vm_call(v, "POST", "/process.Process/Fly", "{}", NULL), 404);
 	EXPECT_EQ("another method", vm_call(v, "POST", "/health", "{}", NULL), 405);
 	EXPECT_EQ("a bad identity", vm_call(v, "POST", "/space/init", "{}", NULL), 400);
