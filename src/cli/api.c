@@ -341,7 +341,9 @@ int api_resolve(struct api *a, const char *name, char ret[API_ID_SIZE], struct f
 		return fail_set(f, -ENOENT, "there is no sandbox '%.64s': `space ps -a` lists them",
 				name);
 	if (n > 1)
-		return fail_set(f, -EEXIST, "'%.64s' means %zu sandboxes: give more of the id",
+		return fail_set(f, -EEXIST,
+				"'%.64s' means %zu sandboxes: give more of the id that `space ps` "
+				"shows",
 				name, n);
 	return 0;
 }

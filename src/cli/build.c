@@ -137,7 +137,8 @@ static int script_start(struct build *b, int out, pid_t *ret_pid, int *ret_pidfd
 	};
 
 	if (!template_name_valid(b->name) || access(script, X_OK) < 0)
-		return fail_set(f, -ENOENT, "there is no stock template '%s'", b->name);
+		return fail_set(f, -ENOENT, "there is no stock template '%.64s'; there is 'base'",
+				b->name);
 	if (b->is_forced)
 		argv[ARRAY_LEN(argv) - 2] = "--force";
 	return spawn(&spec, ret_pid, ret_pidfd, f);

@@ -25,6 +25,7 @@ struct command {
 	size_t n_options;
 	int min_operands;
 	int max_operands;          /* -1: any number */
+	bool is_raw;               /* what it prints is not ours: it knows no --json */
 	int (*run)(struct cli *c); /* returns the exit status */
 };
 

@@ -212,6 +212,11 @@ static int keeper_log(const struct cli *c, const char *id, struct fail *f)
 	if (getenv("SPACE_URL"))
 		return fail_set(f, -EOPNOTSUPP,
 				"a node elsewhere shows only the console: give --console");
+	if (fd < 0 && errno == ENOENT)
+		return fail_set(f, -ENOENT,
+				"sandbox %s has ended, and its log with it; '%s/node.log' has what "
+				"the node logged of it",
+				id, c->data);
 	if (fd < 0)
 		return fail_errno(f, -errno, "cannot open '%s'", path);
 	r = fd_slurp(fd, LOG_MAX, &text, &n);
@@ -228,7 +233,9 @@ static int console_log(struct api *a, const char *id, struct fail *f)
 	size_t n;
 	int r = api_text(a, path, &text, &n, f);
 
-	if (r == 0)
+	if (r == 0 && n == 0)
+		term_note("its kernel has written nothing since the sandbox was created");
+	else if (r == 0)
 		text_print(text, n);
 	return r;
 }
@@ -284,10 +291,12 @@ const struct command cmd_logs = {
 	.name = "logs",
 	.args = "SANDBOX",
 	.summary = "what the platform logged of a sandbox",
+	.details = "As long as the sandbox runs; '<data folder>/node.log' has the node's own log.",
 	.example = "space logs --console i3f",
 	.options = logs_options,
 	.n_options = ARRAY_LEN(logs_options),
 	.min_operands = 1,
 	.max_operands = 1,
+	.is_raw = true,
 	.run = run_logs,
 };

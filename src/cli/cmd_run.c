@@ -210,7 +210,7 @@ static int run_exec(struct cli *c)
 static const struct option_def run_options[] = {
 	EXEC_OPTIONS,
 	{'t', "template", "T", "what the sandbox is made of (else 'base')"},
-	{'k', "keep", NULL, "do not remove the sandbox afterwards"},
+	{'k', "keep", NULL, "do not remove the sandbox afterwards; it ends after an hour"},
 	{'n', "name", "NAME", "how `space ps` calls it"},
 	{'v', "timing", NULL, "say how long things took"},
 };
@@ -220,7 +220,8 @@ static const struct option_def exec_options[] = {EXEC_OPTIONS};
 static const char exit_details[] =
 	"Options end at the command. stdin, stdout and stderr are the command's. Exit status:\n"
 	"the command's; 126 or 127 when it cannot start; 128+n after signal n; 125 when it is our\n"
-	"fault.";
+	"fault. Ctrl-C ends the command with SIGTERM, two seconds later or at a second one with\n"
+	"SIGKILL.";
 
 const struct command cmd_run = {
 	.name = "run",
@@ -232,6 +233,7 @@ const struct command cmd_run = {
 	.n_options = ARRAY_LEN(run_options),
 	.min_operands = 1,
 	.max_operands = -1,
+	.is_raw = true,
 	.run = run_run,
 };
 
@@ -245,5 +247,6 @@ const struct command cmd_exec = {
 	.n_options = ARRAY_LEN(exec_options),
 	.min_operands = 2,
 	.max_operands = -1,
+	.is_raw = true,
 	.run = run_exec,
 };

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,6 +93,44 @@ static void tell_text(const struct cli *c, const char *url, const json_t *node, 
 			  text_of(node, "limitsWhy"));
 }
 
+/* "127.0.0.1:0" is any port there. */
+static bool is_at(const char *url, const char *listen)
+{
+	const char *host = url + (str_starts(url, "http://") ? strlen("http://") : 0);
+	const char *colon = strrchr(listen, ':');
+
+	if (colon && strcmp(colon, ":0") == 0)
+		return strncmp(host, listen, (size_t)(colon - listen) + 1) == 0;
+	return strcmp(host, listen) == 0;
+}
+
+/* Whether the node that is there is the one that was asked for. */
+static int check_asked(const struct cli *c, const char *url, const json_t *node, struct fail *f)
+{
+	const char *listen = option_value(&c->options, "listen");
+	const char *accel = option_value(&c->options, "accel");
+	json_t *max = json_object_get(json_object_get(node, "sandboxes"), "max");
+	uint64_t want_max;
+
+	if (option_u64(&c->options, "max-sandboxes", 1, UINT32_MAX,
+		       (uint64_t)json_integer_value(max), &want_max, f) < 0)
+		return -EINVAL;
+	if (listen && !is_at(url, listen))
+		return fail_set(f, -EEXIST,
+				"the node runs already, at %s: `space down`, then --listen %s", url,
+				listen);
+	if (accel && strcmp(accel, "auto") != 0 && strcmp(accel, text_of(node, "accel")) != 0)
+		return fail_set(f, -EEXIST,
+				"the node runs already, with %s: `space down`, then --accel %s",
+				text_of(node, "accel"), accel);
+	if (want_max != (uint64_t)json_integer_value(max))
+		return fail_set(f, -EEXIST,
+				"the node runs already, for %lld sandboxes: `space down`, then "
+				"--max-sandboxes %" PRIu64,
+				(long long)json_integer_value(max), want_max);
+	return 0;
+}
+
 static int tell(struct cli *c, bool was_there, struct fail *f)
 {
 	AUTO(str_drop) char *url = NULL;
@@ -101,7 +140,10 @@ static int tell(struct cli *c, bool was_there, struct fail *f)
 		return term_fail(f);
 	node = node_report(c);
 	if (!node)
-		return term_error("the node does not say what it is");
+		return term_error("the node does not say what it is: look at '%s/node.log'",
+				  c->data);
+	if (was_there && check_asked(c, url, node, f) < 0)
+		return term_fail(f);
 	if (!c->is_json) {
 		tell_text(c, url, node, was_there);
 		return 0;
@@ -126,7 +168,8 @@ static int foreground(struct cli *c, struct node *n, struct fail *f)
 
 /* KVM is tried here, where the rights are: /dev/kvm is often open to root and a group only, and
  * spaced has neither. Fills four of args. */
-static void choose_accel(const struct cli *c, struct accel_report *r, const char **args)
+static int choose_accel(const struct cli *c, struct accel_report *r, const char **args,
+			struct fail *f)
 {
 	const char *accel = option_value(&c->options, "accel");
 
@@ -134,10 +177,14 @@ static void choose_accel(const struct cli *c, struct accel_report *r, const char
 	args[1] = accel;
 	args[2] = "--accel-why";
 	args[3] = r->why;
+	if (accel && (strcmp(accel, "kvm") == 0 || strcmp(accel, "tcg") == 0))
+		return 0;
 	if (accel && strcmp(accel, "auto") != 0)
-		return;
+		return fail_set(f, -EINVAL, "option '--accel' is '%.64s': want kvm, tcg or auto",
+				accel);
 	accel_probe(r);
 	args[1] = accel_name(r->accel);
+	return 0;
 }
 
 static int start(struct cli *c, struct node *n, struct fail *f)
@@ -149,7 +196,8 @@ static int start(struct cli *c, struct node *n, struct fail *f)
 	size_t n_args = 6;
 	int r;
 
-	choose_accel(c, &accel, args + 2);
+	if (choose_accel(c, &accel, args + 2, f) < 0)
+		return -EINVAL;
 	if (max) {
 		args[n_args++] = "--max-sandboxes";
 		args[n_args++] = max;
@@ -205,7 +253,7 @@ static int run_down(struct cli *c)
 
 static const struct option_def up_options[] = {
 	{'l', "listen", "HOST:PORT", "where the API is (else " LISTEN_DEFAULT "; port 0: any)"},
-	{0, "accel", "WHICH", "kvm, tcg, or auto (what works here)"},
+	{0, "accel", "WHICH", "kvm, tcg (emulated), or auto: what works here (else auto)"},
 	{0, "max-sandboxes", "N", "how many may run at once"},
 	{'f', "foreground", NULL, "stay, and end the node on Ctrl-C"},
 };

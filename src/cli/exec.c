@@ -149,13 +149,29 @@ static void stream_read_on(struct exec *x)
 	call_consume(x->stream, n);
 }
 
+/* A reader that went away is SIGPIPE, as in any pipe; all else is told. */
+static void sink_failed(struct exec *x, int err)
+{
+	if (x->err || x->ret->signo)
+		return;
+	if (err == -EPIPE) {
+		if (x->stop == STOP_NOT)
+			on_signal(x, SIGPIPE);
+		return;
+	}
+	x->err = fail_errno(x->fail, err, "cannot write the command's output");
+	x->ret->exit_code = EXIT_OURS;
+	if (x->stop < STOP_LEAVE)
+		stop_further(x);
+}
+
 static void on_drain(void *arg, size_t n)
 {
 	struct exec *x = arg;
 
 	(void)n;
-	if ((x->out.is_broken || x->err_out.is_broken) && x->stop == STOP_NOT)
-		on_signal(x, SIGPIPE);
+	if (x->out.err || x->err_out.err)
+		sink_failed(x, x->out.err ? x->out.err : x->err_out.err);
 	stream_read_on(x);
 	exec_settle(x);
 }
@@ -171,7 +187,7 @@ static void output_take(struct exec *x, const char *text, struct sink *to)
 	}
 	if (n && !x->ret->first_output_ns)
 		x->ret->first_output_ns = clock_mono_ns() - x->began_ns;
-	if (to->fd >= 0 && !to->is_broken && sink_write(to, bytes, n) < 0)
+	if (to->fd >= 0 && !to->err && sink_write(to, bytes, n) < 0)
 		exec_failed(x, -ENOBUFS, "the sandbox sent more output than it may at once");
 }
 

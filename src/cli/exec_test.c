@@ -97,7 +97,7 @@ static const struct {
 	 {ERROR("unauthenticated", "invalid username: 'x'")},
 	 0,
 	 -1,
-	 125,
+	 126,
 	 "",
 	 "invalid username"},
 	{"time is up", 200, {START, ERROR("deadline_exceeded", "")}, 0, -1, 124, "", "ran out of"},

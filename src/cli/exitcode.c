@@ -73,7 +73,8 @@ int exitcode_of_error(const char *connect_code, const char *message)
 	    has(message, "no such file or directory"))
 		return EXIT_NOT_FOUND;
 	if (strcmp(connect_code, "permission_denied") == 0 || has(message, "permission denied") ||
-	    has(message, "exec format error"))
+	    has(message, "exec format error") || str_starts(message, "invalid username") ||
+	    str_starts(message, "cwd '"))
 		return EXIT_CANNOT;
 	return EXIT_OURS;
 }

@@ -36,7 +36,8 @@ static const struct {
 	{"no such file", "invalid_argument", "fork/exec /x: no such file or directory", 127},
 	{"not executable", "invalid_argument", "fork/exec /x: permission denied", 126},
 	{"not for this machine", "internal", "fork/exec /x: exec format error", 126},
-	{"unknown user", "unauthenticated", "invalid username: 'x'", 125},
+	{"unknown user", "unauthenticated", "invalid username: 'x'", 126},
+	{"no such folder", "invalid_argument", "cwd '/x' does not exist", 126},
 	{"unknown", "internal", "", 125},
 };
 

@@ -25,7 +25,7 @@ static const struct command *const commands[] = {
 
 static const struct option_def common_options[] = {
 	{'h', "help", NULL, "this text"},
-	{0, "json", NULL, "answer as JSON"},
+	{0, "json", NULL, "answer as JSON (all but run, exec, logs)"},
 	{0, "data", "DIR", "the data folder (else $SPACE_DATA, else the usual place)"},
 };
 
@@ -72,7 +72,9 @@ static int help_command(const struct command *cmd)
 		(void)printf("\n%s\n", cmd->details);
 	(void)printf("\nOptions:\n");
 	print_options(cmd->options, cmd->n_options);
-	print_options(common_options, ARRAY_LEN(common_options));
+	for (size_t i = 0; i < ARRAY_LEN(common_options); i++)
+		if (!cmd->is_raw || strcmp(common_options[i].name, "json") != 0)
+			print_options(&common_options[i], 1);
 	(void)printf("\nExample:\n  %s\n", cmd->example);
 	return 0;
 }
@@ -183,6 +185,9 @@ static int run_command(struct cli *c, const struct command *cmd)
 	if (r)
 		return r;
 	c->is_json = option_is_set(&c->options, "json");
+	if (c->is_json && cmd->is_raw)
+		return term_error("%s: what it prints is no answer of ours: it has no --json",
+				  cmd->name);
 	c->data = data_folder(&c->options);
 	if (!c->data)
 		return term_error("no data folder: $HOME is not set; give --data DIR");
@@ -196,21 +201,37 @@ static int run_command(struct cli *c, const struct command *cmd)
 	return r;
 }
 
+/* `space help [COMMAND]`, as people type it elsewhere. */
+static int help_asked(int argc, char **argv)
+{
+	const struct command *cmd;
+	int words;
+
+	if (argc == 0)
+		return help_all();
+	cmd = command_find(argc, argv, &words);
+	return cmd ? help_command(cmd) : unknown_command(argc, argv);
+}
+
 static int dispatch(struct cli *c, int argc, char **argv)
 {
 	struct fail f = {0};
 	const struct command *cmd;
 	int words;
 
+	if (argc == 1 && strcmp(argv[0], "--version") == 0)
+		return cmd_version.run(c);
 	if (options_parse(&c->options, argc, argv, NULL, 0, common_options,
 			  ARRAY_LEN(common_options), &f) < 0)
-		return term_fail(&f);
+		return term_error("%s; `space --help` lists them", f.text);
 	argc -= c->options.first_operand;
 	argv += c->options.first_operand;
 	if (argc == 0) {
 		(void)help_all();
 		return option_is_set(&c->options, "help") ? 0 : EXIT_OURS;
 	}
+	if (strcmp(argv[0], "help") == 0)
+		return help_asked(argc - 1, argv + 1);
 	cmd = command_find(argc, argv, &words);
 	if (!cmd)
 		return unknown_command(argc, argv);

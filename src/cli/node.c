@@ -128,6 +128,7 @@ int node_start(const struct cli *c, const char *const *args, struct node *ret, s
 	AUTO(fd_drop) int log = -1;
 	const char *argv[16] = {program, "--libexec", c->libexec, "--data", c->data, "--"};
 	int r = log_open(c, &log, f);
+	off_t log_end = r < 0 ? 0 : lseek(log, 0, SEEK_END);
 	const int fds[] = {-1, log, log};
 	const struct spawn_spec spec = {
 		.argv = argv,
@@ -139,6 +140,7 @@ int node_start(const struct cli *c, const char *const *args, struct node *ret, s
 
 	if (r < 0)
 		return r;
+	ret->log_at = log_end > 0 ? log_end : 0;
 	for (size_t i = 0; args[i]; i++) {
 		assert(i + 7 < ARRAY_LEN(argv));
 		argv[i + 6] = args[i];
@@ -146,26 +148,28 @@ int node_start(const struct cli *c, const char *const *args, struct node *ret, s
 	return spawn(&spec, &ret->pid, &ret->jailer, f);
 }
 
-/* The last lines of the node's log, as notes. */
-static void log_show(const struct cli *c)
+/* The last lines that this node has logged, as notes. */
+static void log_show(const struct cli *c, const struct node *node)
 {
 	AUTO(fd_drop) int fd = -1;
 	struct fail f = {0};
 	char text[LOG_TAIL + 1];
 	struct stat st;
+	off_t at;
 	ssize_t n;
 	int lines = 0;
 	char *p;
 
 	if (log_open(c, &fd, &f) < 0 || fstat(fd, &st) < 0)
 		return;
-	n = pread(fd, text, LOG_TAIL, st.st_size > LOG_TAIL ? st.st_size - LOG_TAIL : 0);
+	at = st.st_size > LOG_TAIL ? st.st_size - LOG_TAIL : 0;
+	n = pread(fd, text, LOG_TAIL, at > node->log_at ? at : node->log_at);
 	if (n <= 0)
 		return;
 	text[n] = 0;
-	for (p = text + n - 1; p > text && lines < LOG_LINES; p--)
-		if (p[-1] == '\n')
-			lines++;
+	for (p = text + n - 1; p > text; p--)
+		if (p[-1] == '\n' && ++lines == LOG_LINES)
+			break;
 	for (char *end; (end = strchr(p, '\n')); p = end + 1) {
 		*end = 0;
 		term_note("  %s", p);
@@ -199,7 +203,7 @@ int node_wait_ready(const struct cli *c, struct node *n, struct fail *f)
 			return fail_set(f, -EINTR, "stopped by a signal");
 		}
 		if (pidfd_wait_end(n->jailer, LOOK_MS) == 0) {
-			log_show(c);
+			log_show(c, n);
 			return fail_set(
 				f, -ECHILD,
 				"the node ended at once: the lines above, from '%s/node.log', "
@@ -207,7 +211,7 @@ int node_wait_ready(const struct cli *c, struct node *n, struct fail *f)
 				c->data);
 		}
 		if (waited_ms > READY_MS) {
-			log_show(c);
+			log_show(c, n);
 			(void)node_stop(c, n, &why);
 			return fail_set(f, -ETIMEDOUT, "the node does not answer within %d s",
 					READY_MS / 1000);
@@ -246,8 +250,8 @@ int node_endpoint(const struct cli *c, char **ret, struct fail *f)
 
 	if (r < 0)
 		return fail_set(f, r,
-				"cannot read '%s/endpoint': no node has run here, or it is "
-				"another user's",
+				"cannot read '%s/endpoint': no node has run here (start one with "
+				"`space up`), or it is another user's",
 				state_path);
 	text[strcspn(text, "\r\n")] = 0;
 	*ret = text;

@@ -10,10 +10,11 @@
 struct cli;
 
 struct node {
-	int jailer; /* pidfd; -1: none */
-	pid_t pid;  /* of the jailer */
+	int jailer;   /* pidfd; -1: none */
+	pid_t pid;    /* of the jailer */
+	off_t log_at; /* where its lines in node.log begin, when we started it */
 };
-#define NODE_NONE ((struct node){-1, 0})
+#define NODE_NONE ((struct node){-1, 0, 0})
 void node_drop(struct node *n);
 
 /* -ECONNREFUSED: no node runs on this data folder. */

@@ -139,9 +139,15 @@ int place_check_listen(const char *listen, struct fail *f)
 	int r;
 
 	if (listen_parse(listen, host, &port) < 0)
+		return fail_set(
+			f, -EINVAL,
+			"'%s' is no address to listen on: want HOST:PORT, a numeric host and "
+			"a port up to 65535, such as 127.0.0.1:7722",
+			listen);
+	if (!str_starts(host, "127.") && strcmp(host, "::1") != 0)
 		return fail_set(f, -EINVAL,
-				"'%s' is no address to listen on: want HOST:PORT with a numeric "
-				"host, such as 127.0.0.1:7722",
+				"'%s' is no loopback address, and the API has no TLS: want "
+				"127.0.0.1:PORT or [::1]:PORT",
 				listen);
 	r = sock_tcp_listen(host, port, &fd, &port, &why);
 	if (r == -EADDRINUSE)

@@ -18,11 +18,11 @@ bool fd_can_wait(int fd)
 	return ep >= 0 && epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
-static size_t drop_all(struct sink *s)
+static size_t drop_all(struct sink *s, int err)
 {
 	size_t n = buf_len(&s->queue);
 
-	s->is_broken = true;
+	s->err = err;
 	buf_clear(&s->queue);
 	return n;
 }
@@ -36,7 +36,7 @@ static size_t write_some(struct sink *s)
 		want = size_min(want, PIPE_BUF);
 	n = write(s->fd, buf_data(&s->queue), want);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : drop_all(s);
+		return errno == EAGAIN || errno == EINTR ? 0 : drop_all(s, -errno);
 	buf_consume(&s->queue, (size_t)n);
 	return (size_t)n;
 }

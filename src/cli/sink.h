@@ -11,8 +11,8 @@ struct watch;
 
 struct sink {
 	int fd;
-	bool can_wait;  /* false: a file, which takes everything at once */
-	bool is_broken; /* the reader is gone; bytes are dropped from here on */
+	bool can_wait; /* false: a file, which takes everything at once */
+	int err;       /* why it takes no more, 0: it does; bytes are dropped from here on */
 	struct watch *watch;
 	struct timer *turn; /* of a file */
 	struct buf queue;

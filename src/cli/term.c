@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #define LINE_MAX_BYTES 2048
 #define CELL_MAX       512
+#define WIDTH_MAX      100u
 
 static struct {
 	bool is_live;              /* stderr */
@@ -87,6 +89,16 @@ void term_note(const char *fmt, ...)
 	va_end(ap);
 }
 
+/* A line that wraps cannot be taken back. */
+static int line_width(void)
+{
+	struct winsize size = {0};
+
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < 2)
+		return (int)WIDTH_MAX;
+	return (int)size_min(size.ws_col - 1u, WIDTH_MAX);
+}
+
 void term_progress(const char *fmt, ...)
 {
 	char text[LINE_MAX_BYTES];
@@ -106,7 +118,7 @@ void term_progress(const char *fmt, ...)
 		(void)str_copy(term.last, sizeof term.last, line); /* of the same size */
 		return;
 	}
-	(void)fprintf(stderr, "\r\033[K%.*s", 100, line);
+	(void)fprintf(stderr, "\r\033[K%.*s", line_width(), line);
 	(void)fflush(stderr);
 	term.has_progress = true;
 }

@@ -1,8 +1,9 @@
 // The command line as a person uses it, and its exit status.
 
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { after, before, test } from 'node:test'
-import { Node, until } from '../lib/node.mjs'
+import { Node, SPACE, until } from '../lib/node.mjs'
 
 let node
 
@@ -28,6 +29,9 @@ const cases = [
   ['kernel, user and network are its own', ['run', '--', 'sh', '-c', 'uname -r; id -un; ls /sys/class/net'], 0, /^\S+-cloud-amd64\nuser\nlo\n$/, /^$/],
   ['how long it took', ['run', '--timing', 'true'], 0, /^$/, /created in \d+ ms/],
   ['124: out of time', ['run', '--timeout', '1', 'sleep', '60'], 124, /^$/, /./],
+  ['126: no such user', ['run', '-u', 'nobody-here', 'true'], 126, /^$/, /nobody-here/],
+  ['126: no such folder', ['run', '-w', '/nothing', 'true'], 126, /^$/, /\/nothing/],
+  ['no JSON where the output is the command\'s', ['run', '--json', 'true'], 125, /^$/, /--json/],
   ['an unknown template', ['run', '-t', 'nothing', 'true'], 125, /^$/, /template 'nothing' not found/],
   ['an unknown option', ['run', '--nonsense', 'true'], 125, /^$/, /nonsense/],
   ['an unknown command', ['fly'], 125, /^$/, /fly/],
@@ -36,6 +40,8 @@ const cases = [
   ['templates', ['template', 'ls'], 0, /\nbase +[0-9a-z]{12} +512 MiB +1 +4096 MiB\n/, /^$/],
   ['the help has an example', ['run', '--help'], 0, /Example:\n/, /^$/],
   ['the version', ['version'], 0, /^space \d+\.\d+\.\d+\n$/, /^$/],
+  ['the version, as an option', ['--version'], 0, /^space \d+\.\d+\.\d+\n$/, /^$/],
+  ['help, as a command', ['help', 'run'], 0, /^space run: /, /^$/],
 ]
 
 for (const [says, args, code, stdout, stderr] of cases) {
@@ -63,6 +69,18 @@ test('keep, ps, exec, logs, kill', async () => {
   await node.space('kill', 'web')
   assert.deepEqual(JSON.parse((await node.space('ps', '--json')).stdout), [])
   assert.equal((await node.spaceStatus('kill', id)).code, 125)
+  assert.match((await node.spaceStatus('logs', id)).stderr, /has ended, and its log with it/)
+})
+
+test('output that cannot be written is an error; a reader that went is SIGPIPE', async () => {
+  const into = (to) => new Promise((resolve) => {
+    execFile('bash', ['-o', 'pipefail', '-c', `"$0" run seq 200000 ${to}`, SPACE], { env: node.env },
+      (error, stdout, stderr) => resolve({ code: error?.code ?? 0, stdout, stderr }))
+  })
+  const full = await into('>/dev/full')
+  assert.equal(full.code, 125)
+  assert.match(full.stderr, /cannot write the command's output: No space left on device/)
+  assert.deepEqual(await into('| head -1'), { code: 141, stdout: '1\n', stderr: '' })
 })
 
 test('stdin goes in, its end too', async () => {
@@ -72,6 +90,12 @@ test('stdin goes in, its end too', async () => {
 
 test('up a second time says that it runs; a taken port is one sentence', async () => {
   assert.match((await node.space('up')).stdout, /running already/)
+  assert.match((await node.space('up', '--listen', '127.0.0.1:0')).stdout, /running already/)
+  for (const another of [['--listen', '127.0.0.1:1'], ['--max-sandboxes', '3'], ['--accel', 'other']]) {
+    const refused = await node.spaceStatus('up', ...another)
+    assert.equal(refused.code, 125)
+    assert.match(refused.stderr, /runs already.*`space down`/)
+  }
   const other = new Node('cli-other')
   const done = await other.spaceStatus('up', '--listen', new URL(node.url).host)
   assert.equal(done.code, 125)
