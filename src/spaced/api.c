@@ -89,7 +89,7 @@ static void refuse_template(struct call *c, const char *name, int err, const str
 		return;
 	}
 	log_error("a template cannot be read", "template=%s why=%s", name, f->text);
-	done_error(c, 500, "the template is damaged on this node; its log says why");
+	done_error(c, 500, "the template is damaged on this node; its node.log says why");
 }
 
 static void do_create(struct call *c)

@@ -47,7 +47,7 @@ static const struct refusal refused_queue = {
 	429, 2, "too many sandboxes are being created at this moment, try again shortly"};
 static const struct refusal refused_record = {500, 0, "the sandbox could not be recorded"};
 static const struct refusal failed_variant = {
-	503, 0, "the template could not be prepared on this node; its log says why"};
+	503, 0, "the template could not be prepared on this node; its node.log says why"};
 static const struct refusal failed_start = {
 	503, 0, "the sandbox could not be started; the node's log says why"};
 static const struct refusal failed_late = {503, 0, "the sandbox did not start in time"};
