@@ -33,9 +33,9 @@ short=${space#"$PWD"/}
 cat <<TEXT
 
 A node still runs; it keeps its data in ${data#"$PWD"/}.
-  more:   export SPACE_DATA=$data
-          $short run sh -c 'uname -r; id'
-          $short --help
-  SDK:    eval "\$($short env)"    then any E2B SDK talks to this node
+  more:   export SPACE_DATA=$data PATH=${space%/space}:\$PATH
+          space run sh -c 'uname -r; id'
+          space --help
+  SDK:    eval "\$(space env)"    then any E2B SDK talks to this node
   stop:   make stop
 TEXT
