@@ -11,7 +11,7 @@ say() {
 
 # A node from before the last build would run the old programs.
 end_old_node() {
-	if [ -e "$data/state/endpoint" ] &&
+	if [ -S "$data/state/api.sock" ] &&
 		[ -n "$(find "${space%/bin/*}" -newer "$data/state/endpoint" -type f -print -quit)" ]; then
 		"$space" down
 	fi

@@ -157,8 +157,9 @@ static int refused(const struct waited *w, const json_t *j, struct fail *f)
 static int unreachable(const struct api *a, int err, struct fail *f)
 {
 	if (err == -ECONNREFUSED)
-		return fail_set(f, -ECONNREFUSED, "no node runs on '%s': start one with `space up`",
-				a->place);
+		return fail_set(f, -ECONNREFUSED, "no node runs on '%s': start one %s", a->place,
+				a->place[0] == '/' ? "with `space up`"
+						   : "there, or unset SPACE_URL");
 	if (err == -ETIMEDOUT)
 		return fail_set(f, err, "the node does not answer in time");
 	return fail_errno(f, err, "cannot speak with the node");

@@ -6,6 +6,7 @@
 #include "cli/node.h"
 #include "cli/term.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +35,16 @@ static int print_env(struct cli *c, const char *url, const char *key)
 	return 0;
 }
 
+/* What is printed stays right for a node that comes back to its port, so this ends nothing. */
+static void note_stopped(const struct cli *c)
+{
+	AUTO(node_drop) struct node n = NODE_NONE;
+	struct fail f = {0};
+
+	if (node_find(c, &n, &f) == -ECONNREFUSED)
+		term_note("%s now: start it with `space up`", f.text);
+}
+
 static int run_env(struct cli *c)
 {
 	AUTO(str_drop) char *local = NULL;
@@ -49,6 +60,7 @@ static int run_env(struct cli *c)
 	}
 	if (node_endpoint(c, &local, &f) < 0 || api_open(c, &a, &f) < 0)
 		return term_fail(&f);
+	note_stopped(c);
 	if (api_key(a))
 		r = print_env(c, local, api_key(a));
 	else

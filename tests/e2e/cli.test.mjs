@@ -111,6 +111,7 @@ test('bench create prints its figures', async () => {
 
 test('down, and then nothing answers', async () => {
   await node.space('down')
+  assert.match((await node.space('env')).stderr, /no node runs .* now/)
   const done = await node.spaceStatus('ps')
   assert.equal(done.code, 125)
   assert.match(done.stderr, /no node runs/)
