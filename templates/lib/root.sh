@@ -23,6 +23,9 @@ root_tar() {
 	while read -r option; do
 		[ -z "$option" ] || args+=("--aptopt=$option")
 	done < <(proxy_options)
+	# A copy, for the folder that it is in may be closed to the ids that run it.
+	cp -- "$here/customize" "$work/customize"
+	chmod 755 "$work/customize"
 	run env TMPDIR="$work" PATH="$PATH:/usr/sbin:/sbin" mmdebstrap --verbose --format=tar \
 		--variant=minbase --include="$(
 			IFS=,
@@ -35,7 +38,7 @@ root_tar() {
 		--dpkgopt='path-exclude=/usr/share/man/*' \
 		--dpkgopt='path-exclude=/usr/share/info/*' \
 		--dpkgopt='path-exclude=/usr/share/locale/*' \
-		--customize-hook="$here/customize" \
+		--customize-hook="$work/customize" \
 		"$suite" "$work/root.tar" "${list[@]}"
 }
 
