@@ -23,10 +23,10 @@ root_tar() {
 	while read -r option; do
 		[ -z "$option" ] || args+=("--aptopt=$option")
 	done < <(proxy_options)
-	# A copy, for the folder that it is in may be closed to the ids that run it.
+	# A copy, and in $work: our own folders may be closed to the ids that run it.
 	cp -- "$here/customize" "$work/customize"
 	chmod 755 "$work/customize"
-	run env TMPDIR="$work" PATH="$PATH:/usr/sbin:/sbin" mmdebstrap --verbose --format=tar \
+	run env --chdir="$work" TMPDIR="$work" PATH="$PATH:/usr/sbin:/sbin" mmdebstrap --verbose --format=tar \
 		--variant=minbase --include="$(
 			IFS=,
 			echo "${packages[*]}"
